@@ -112,6 +112,9 @@ pub enum Unkeyed {
     /// Content of a kind that the provider's file does not know.
     #[error("content of an unknown kind at `{0}`")]
     UnknownKind(String),
+    /// The delivery is not authentic, and its route only observes: its keys must not be touched.
+    #[error("the delivery is not authentic")]
+    NotAuthentic,
     /// A handshake or a probe of the provider, which is no event.
     #[error("a handshake, not an event")]
     Handshake,

@@ -126,3 +126,8 @@ pub struct OpenError {
     /// What to do about it.
     pub hint: Option<String>,
 }
+
+/// placeholder
+pub async fn open(_config: &config::Store, _metrics: Arc<Metrics>) -> Result<Arc<dyn ClaimStore>, OpenError> {
+    todo!()
+}

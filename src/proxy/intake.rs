@@ -1,0 +1,225 @@
+//! What happens to a request before any key is touched: route, method, framing, body, verification, events.
+//!
+//! The order is part of the promise: what is cheap and protects the gateway comes first, and nothing is known to the
+//! store about a delivery whose authenticity is not proven.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, header};
+use pingora::http::RequestHeader;
+use pingora_proxy::Session;
+
+use super::body::{self, NoBody, Reserved};
+use super::conclude::COME_BACK;
+use super::respond::Own;
+use super::{Core, ServedRoute};
+use crate::config::{Mode, OnAuthFailure};
+use crate::event::{Event, Unkeyed};
+use crate::metrics::DeliveryResult;
+use crate::provider::{AuthFailure, Delivery, Extraction, Verified};
+use crate::route;
+
+/// A delivery that may be deduplicated: whole, verified, its events found.
+pub(super) struct Incoming {
+    pub(super) route: Arc<ServedRoute>,
+    pub(super) head: Box<RequestHeader>,
+    pub(super) body: Bytes,
+    pub(super) extraction: Extraction,
+    /// `None`: it is not authentic, and only forwarded because the route observes. It has no keys then.
+    pub(super) verified: Option<Verified>,
+    pub(super) arrived: Instant,
+    /// Held until nobody needs the body any more.
+    _budget: Reserved,
+}
+
+/// What is to be done with a request.
+pub(super) enum Intake {
+    /// It is streamed through, without a claim.
+    Pass(Arc<ServedRoute>),
+    /// It is a delivery.
+    Delivery(Box<Incoming>),
+    /// It is answered by the gateway itself.
+    Answer(Refusal),
+}
+
+/// An answer before any key was touched.
+pub(super) struct Refusal {
+    pub(super) route: Option<Arc<ServedRoute>>,
+    pub(super) answer: Own,
+    pub(super) result: DeliveryResult,
+    /// Why, for the operator.
+    pub(super) cause: Option<String>,
+}
+
+/// Headers that ask a handler to take another method than the request's: behind them a deduplicated path could be
+/// reached unseen.
+const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
+/// Takes a request in.
+pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant) -> Intake {
+    let refuse = |route: Option<&Arc<ServedRoute>>, answer: Own, result, cause: Option<&str>| {
+        let (route, cause) = (route.cloned(), cause.map(str::to_owned));
+        Intake::Answer(Refusal { route, answer, result, cause })
+    };
+    let head = session.req_header();
+    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    if !head.raw_path().starts_with(b"/") || !head.raw_path_is_utf8() {
+        let answer = Own::new(400, "bad request").close();
+        return refuse(None, answer, DeliveryResult::BadRequest, Some("the request target is not a path"));
+    }
+    let found = route::find(core.routes.iter().map(|route| &route.config), host, head.uri.path());
+    let route = match found {
+        Ok(Some(index)) => &core.routes[index],
+        Ok(None) => return refuse(None, Own::new(404, "no route"), DeliveryResult::NoRoute, None),
+        Err(error) => {
+            let answer = Own::new(400, "bad request").close();
+            return refuse(None, answer, DeliveryResult::BadRequest, Some(&error.to_string()));
+        }
+    };
+    if core.is_stopping() {
+        let answer = Own::new(503, "try again").retry_after(COME_BACK).close();
+        return refuse(Some(route), answer, DeliveryResult::Busy, Some("the gateway is stopping"));
+    }
+    if route.provider.is_none() {
+        return Intake::Pass(Arc::clone(route));
+    }
+    if body::is_ambiguously_framed(head, &session.to_h1_raw()) {
+        let cause = "both `Content-Length` and `Transfer-Encoding`";
+        return refuse(Some(route), Own::new(400, "bad request").close(), DeliveryResult::BadRequest, Some(cause));
+    }
+    match method(route, session.req_header()) {
+        Taken::Passed => return Intake::Pass(Arc::clone(route)),
+        Taken::Delivered => {}
+        Taken::Refused(cause) => {
+            let answer = Own::new(405, "method not allowed").allow(allowed(route));
+            return refuse(Some(route), answer, DeliveryResult::Refused, Some(&cause));
+        }
+    }
+    let read = body::read(session, &core.budget, route.config.max_body, core.body_timeout).await;
+    let body = match read {
+        Ok(body) => body,
+        Err(why) => {
+            let (answer, result, cause) = without_body(why);
+            return refuse(Some(route), answer.close(), result, Some(cause));
+        }
+    };
+    admit(route, session, body, arrived)
+}
+
+/// Verifies a whole delivery and finds its events.
+fn admit(route: &Arc<ServedRoute>, session: &Session, body: body::Body, arrived: Instant) -> Intake {
+    let head = Box::new(session.req_header().clone());
+    let Some(provider) = &route.provider else { return Intake::Pass(Arc::clone(route)) };
+    let delivery = Delivery {
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        headers: &head.headers,
+        body: &body.bytes,
+    };
+    let verified = provider.verify(&delivery, SystemTime::now());
+    if let Err(failure) = verified {
+        route.metrics.unauthorized(failure.label());
+        if route.config.mode == Mode::Enforce {
+            return Intake::Answer(unauthorized(route, failure));
+        }
+    }
+    let extraction = if verified.is_ok() { provider.extract(&delivery) } else { unauthentic() };
+    Intake::Delivery(Box::new(Incoming {
+        route: Arc::clone(route),
+        extraction,
+        verified: verified.ok(),
+        arrived,
+        _budget: body.budget,
+        body: body.bytes,
+        head,
+    }))
+}
+
+/// A delivery that is not authentic has no keys: none may be read or written for it.
+fn unauthentic() -> Extraction {
+    let event = Event { kind: "delivery".to_owned(), key: Err(Unkeyed::NotAuthentic), conversation: None };
+    Extraction { events: vec![event], batch: None }
+}
+
+impl Incoming {
+    /// The signature headers that a changed body needs.
+    pub(super) fn sign(&self, body: &[u8]) -> Vec<(HeaderName, HeaderValue)> {
+        let (Some(provider), Some(verified)) = (&self.route.provider, self.verified) else { return Vec::new() };
+        let delivery = Delivery {
+            path: self.head.uri.path(),
+            query: self.head.uri.query().unwrap_or_default(),
+            headers: &self.head.headers,
+            body: &self.body,
+        };
+        provider.sign(&delivery, verified, body)
+    }
+}
+
+fn unauthorized(route: &Arc<ServedRoute>, failure: AuthFailure) -> Refusal {
+    let answer = match route.config.on_auth_failure {
+        OnAuthFailure::Reject => Own::new(401, "not authentic"),
+        OnAuthFailure::Discard => Own::new(200, "discarded"),
+        OnAuthFailure::RetryLater => Own::new(503, "try again").retry_after(COME_BACK),
+    };
+    let cause = Some(failure.to_string());
+    Refusal { route: Some(Arc::clone(route)), answer, result: DeliveryResult::Unauthorized, cause }
+}
+
+enum Taken {
+    /// POST: a delivery.
+    Delivered,
+    /// A handshake or a probe, or a method that the route passes.
+    Passed,
+    Refused(String),
+}
+
+fn method(route: &ServedRoute, head: &RequestHeader) -> Taken {
+    let method = &head.method;
+    if route.config.pass_methods.iter().any(|passed| passed == method.as_str()) {
+        return Taken::Passed;
+    }
+    if let Some(name) = METHOD_OVERRIDES.iter().find(|name| head.headers.contains_key(**name)) {
+        return Taken::Refused(format!("the header `{name}`"));
+    }
+    match *method {
+        Method::POST => Taken::Delivered,
+        Method::GET | Method::HEAD | Method::OPTIONS => {
+            let has_body = head.headers.contains_key(header::TRANSFER_ENCODING)
+                || body::declared_length(head).is_some_and(|length| length > 0);
+            if has_body { Taken::Refused(format!("`{method}` with a body")) } else { Taken::Passed }
+        }
+        _ => Taken::Refused(format!("`{method}`")),
+    }
+}
+
+fn allowed(route: &ServedRoute) -> String {
+    let mut methods = "GET, HEAD, OPTIONS, POST".to_owned();
+    for method in &route.config.pass_methods {
+        methods.push_str(", ");
+        methods.push_str(method);
+    }
+    methods
+}
+
+fn without_body(why: NoBody) -> (Own, DeliveryResult, &'static str) {
+    match why {
+        NoBody::TooLarge => {
+            (Own::new(413, "body too large"), DeliveryResult::TooLarge, "the body is longer than `max_body`")
+        }
+        NoBody::OverBudget => (
+            Own::new(503, "try again").retry_after(COME_BACK),
+            DeliveryResult::Busy,
+            "the bodies in memory have used up `server.body_budget`",
+        ),
+        NoBody::TooSlow => (
+            Own::new(408, "body too slow"),
+            DeliveryResult::BadRequest,
+            "the body was not whole within `server.body_timeout`",
+        ),
+        NoBody::Broken => {
+            (Own::new(400, "bad request"), DeliveryResult::BadRequest, "the body is broken or was cut off")
+        }
+    }
+}

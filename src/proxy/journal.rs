@@ -1,0 +1,98 @@
+//! What is told about a delivery: one line in the log, and its counts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{info, warn};
+
+use super::ServedRoute;
+use super::forward::Forwarded;
+use crate::claim::{Record, Recorded};
+use crate::config::LogDeliveries;
+use crate::event::EventKey;
+use crate::metrics::{DeliveryResult, RouteMetrics};
+
+/// At most this many keys stand in one line.
+const MOST_KEYS: usize = 10;
+
+/// What one line says.
+pub(super) struct Line {
+    pub(super) result: DeliveryResult,
+    /// The whole `hookonce-result`.
+    pub(super) label: String,
+    pub(super) keys: Vec<EventKey>,
+    pub(super) first_seen: Option<Record>,
+    pub(super) upstream_status: Option<u16>,
+    pub(super) causes: Vec<String>,
+    pub(super) exceptional: bool,
+}
+
+impl Line {
+    /// The line of a delivery that touched no key.
+    pub(super) fn unclaimed(result: DeliveryResult, cause: Option<String>) -> Self {
+        Self {
+            result,
+            label: result.label().to_owned(),
+            keys: Vec::new(),
+            first_seen: None,
+            upstream_status: None,
+            causes: cause.into_iter().collect(),
+            exceptional: result != DeliveryResult::Passed,
+        }
+    }
+
+    /// The line of a delivery that went all the way, without its reply.
+    pub(super) fn of(forwarded: Forwarded) -> (super::respond::Reply, Self) {
+        let Forwarded { reply, result, label, keys, first_seen, upstream_status, causes, exceptional } = forwarded;
+        (reply, Self { result, label, keys, first_seen, upstream_status, causes, exceptional })
+    }
+}
+
+/// Counts a delivery and logs it. `sent` is the status that the provider got; `None`: it had gone.
+pub(super) fn tell(
+    log: LogDeliveries,
+    route: Option<&Arc<ServedRoute>>,
+    unrouted: &RouteMetrics,
+    line: &Line,
+    sent: Option<u16>,
+    arrived: Instant,
+) {
+    let took = arrived.elapsed();
+    route.map_or(unrouted, |route| &route.metrics).answered(line.result, took);
+    let wanted = match log {
+        LogDeliveries::All => true,
+        LogDeliveries::Exceptions => line.exceptional || sent.is_none(),
+        LogDeliveries::Off => false,
+    };
+    if wanted {
+        log_line(route.map_or("-", |route| route.config.name.as_str()), line, sent, took);
+    }
+}
+
+fn log_line(route: &str, line: &Line, sent: Option<u16>, took: Duration) {
+    let mut keys = line.keys.iter().take(MOST_KEYS).map(EventKey::as_str).collect::<Vec<_>>().join(" ");
+    if line.keys.len() > MOST_KEYS {
+        keys.push_str(&format!(" … {} more", line.keys.len() - MOST_KEYS));
+    }
+    let status = sent.map_or_else(|| "gone".to_owned(), |status| status.to_string());
+    let cause = line.causes.join("; ");
+    let milliseconds = took.as_secs_f64() * 1_000.0;
+    let first_seen = line.first_seen.map(|Record { at, result }| {
+        let at =
+            at.map_or_else(|| "at an unknown time".to_owned(), |at| humantime::format_rfc3339_millis(at).to_string());
+        match result {
+            Recorded::Delivered(status) => format!("{at} ({status})"),
+            Recorded::Unknown => format!("{at} (outcome unknown)"),
+        }
+    });
+    let first_seen = first_seen.as_deref();
+    let upstream_status = line.upstream_status;
+    let keys = (!keys.is_empty()).then_some(keys.as_str());
+    let cause = (!cause.is_empty()).then_some(cause.as_str());
+    let result = line.label.as_str();
+    if line.exceptional {
+        warn!(route, result, status, keys, upstream_status, first_seen, cause, milliseconds, "delivery");
+    } else {
+        info!(route, result, status, keys, upstream_status, first_seen, cause, milliseconds, "delivery");
+    }
+}

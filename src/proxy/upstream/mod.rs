@@ -1,0 +1,198 @@
+//! The exchange: one request to the upstream and its answer.
+//!
+//! Deliveries that are deduplicated do not travel pingora-proxy's own upstream path: it gives up when the provider
+//! hangs up, keeps no more than 64 KiB of a body it has read, and does not tell what was written. Here a request is
+//! sent whole, over pingora's connector and HTTP/1 session, and every end has one of four outcomes.
+
+mod addresses;
+mod answer;
+mod idle;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pingora::connectors::TransportConnector;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::Stream;
+use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
+use pingora::upstreams::peer::{ALPN, HttpPeer};
+use tokio::io::AsyncWriteExt;
+
+use self::addresses::Addresses;
+pub(super) use self::answer::Answer;
+use self::idle::IdleConnections;
+use crate::claim::Doubt;
+use crate::config;
+
+/// Up to this size head and body go out in one write; above it, copying the body would cost more than a second call.
+const ONE_WRITE: usize = 16 * 1024;
+/// A request up to this size passes pingora's write buffer and is handed to the kernel in one call, which takes it
+/// whole or not at all while the socket's buffer is empty, as it is before a request.
+const ATOMIC_WRITE: usize = 1_460;
+
+/// The upstream of one route.
+pub(super) struct Upstream {
+    config: config::Upstream,
+    connector: Arc<TransportConnector>,
+    addresses: Addresses,
+    idle: Arc<IdleConnections>,
+}
+
+/// A connection that is ready for a request.
+pub(super) struct Connection {
+    stream: Stream,
+    reused: bool,
+}
+
+/// An exchange that brought no final head.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// No byte of the request was written.
+    NotSent(String),
+    /// At least one was.
+    Unknown(Doubt, String),
+}
+
+impl Upstream {
+    pub(super) fn new(config: config::Upstream, connector: Arc<TransportConnector>) -> Self {
+        let addresses = Addresses::new(&config.host, config.port);
+        Self { config, connector, addresses, idle: IdleConnections::new() }
+    }
+
+    /// Connects, or takes an idle connection unless a `fresh` one is asked for. Name, connect and TLS together take no
+    /// longer than `connect_timeout`.
+    pub(super) async fn connect(&self, fresh: bool) -> Result<Connection, Failure> {
+        if !fresh && let Some(stream) = self.idle.take() {
+            return Ok(Connection { stream, reused: true });
+        }
+        match tokio::time::timeout(self.config.connect_timeout, self.dial()).await {
+            Ok(connected) => connected.map(|stream| Connection { stream, reused: false }),
+            Err(_) => Err(Failure::NotSent(format!(
+                "no connection to `{}:{}` within {:?}",
+                self.config.host, self.config.port, self.config.connect_timeout
+            ))),
+        }
+    }
+
+    async fn dial(&self) -> Result<Stream, Failure> {
+        let addresses = self.addresses.get().await.map_err(Failure::NotSent)?;
+        let mut cause = format!("`{}` has no address", self.config.host);
+        // A name such as `localhost` may stand for several addresses of which only one is listened on.
+        for address in addresses.iter() {
+            match self.connector.new_stream(&self.peer_at(*address)).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => cause = format!("{address}: {}", brief(&error)),
+            }
+        }
+        Err(Failure::NotSent(cause))
+    }
+
+    /// The peer for pingora's own path, which streams requests through.
+    pub(super) async fn peer(&self) -> Result<HttpPeer, Failure> {
+        let addresses = self.addresses.get().await.map_err(Failure::NotSent)?;
+        match addresses.first() {
+            Some(address) => Ok(self.peer_at(*address)),
+            None => Err(Failure::NotSent(format!("`{}` has no address", self.config.host))),
+        }
+    }
+
+    fn peer_at(&self, address: std::net::SocketAddr) -> HttpPeer {
+        // `HttpPeer::new` blocks on names and panics on unknown ones (cloudflare/pingora#570), so it only ever gets
+        // addresses. The name stays for TLS.
+        let mut peer = HttpPeer::new(address, self.config.tls, self.config.host.clone());
+        peer.options.alpn = ALPN::H1;
+        peer.options.total_connection_timeout = Some(self.config.connect_timeout);
+        peer.options.read_timeout = Some(self.config.timeout);
+        peer.options.write_timeout = Some(self.config.timeout);
+        peer.options.idle_timeout = Some(idle::LONGEST);
+        peer
+    }
+
+    /// Sends one request and reads the final head of its answer, within the upstream's `timeout`. Informational (1xx)
+    /// heads are read past.
+    pub(super) async fn exchange(
+        &self,
+        connection: Connection,
+        head: &RequestHeader,
+        body: &Bytes,
+    ) -> Result<Answer, Failure> {
+        let Some(mut wire) = http_req_header_to_wire(head) else {
+            return Err(Failure::NotSent("the request line cannot be written as HTTP/1.1".to_owned()));
+        };
+        let rest = if wire.len() + body.len() <= ONE_WRITE {
+            wire.extend_from_slice(body);
+            Bytes::new()
+        } else {
+            body.clone()
+        };
+        let deadline = tokio::time::Instant::now() + self.config.timeout;
+        let Connection { mut stream, reused } = connection;
+        let written = tokio::time::timeout_at(deadline, async {
+            stream.write_all(&wire).await?;
+            if !rest.is_empty() {
+                stream.write_all(&rest).await?;
+            }
+            stream.flush().await
+        })
+        .await;
+        let broken = match written {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => {
+                if wire.len() <= ATOMIC_WRITE && rest.is_empty() && !self.config.tls {
+                    return Err(Failure::NotSent(format!("the connection was closed before the request: {error}")));
+                }
+                Some(format!("while sending: {error}"))
+            }
+            Err(_) => return Err(self.timed_out("the request was not taken")),
+        };
+
+        let mut session = HttpSession::new(stream);
+        session.read_timeout = Some(self.config.timeout);
+        let read = tokio::time::timeout_at(deadline, read_final_head(&mut session)).await;
+        match (read, broken) {
+            // An upstream may answer and close before it has read all of a body: then the answer stands.
+            (Ok(Ok(head)), None | Some(_)) => {
+                Ok(Answer::new(head, session, Arc::clone(&self.idle), self.config.timeout))
+            }
+            (Ok(Err(_)), Some(cause)) => Err(Failure::Unknown(Doubt::Reset, cause)),
+            (Ok(Err(error)), None) => {
+                let over = if reused { " over a reused connection" } else { "" };
+                Err(Failure::Unknown(Doubt::Reset, format!("no answer{over}: {}", brief(&error))))
+            }
+            (Err(_), _) => Err(self.timed_out("no answer came")),
+        }
+    }
+
+    fn timed_out(&self, what: &str) -> Failure {
+        Failure::Unknown(Doubt::TimedOut, format!("{what} within {:?}", self.config.timeout))
+    }
+
+    /// What a request is sent with as its `Host`, where the route says so or the request brought none.
+    pub(super) fn host_header(&self) -> (Option<&str>, String) {
+        let host = &self.config.host;
+        let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let default_port = if self.config.tls { 443 } else { 80 };
+        let own =
+            if self.config.port == default_port { bracketed } else { format!("{bracketed}:{}", self.config.port) };
+        (self.config.host_header.as_deref(), own)
+    }
+}
+
+async fn read_final_head(session: &mut HttpSession) -> pingora::Result<Box<ResponseHeader>> {
+    loop {
+        session.read_response().await?;
+        if let Some(head) = session.resp_header()
+            && (!head.status.is_informational() || head.status == 101)
+        {
+            return Ok(Box::new(head.clone()));
+        }
+    }
+}
+
+/// An error of pingora's in one line, without the request's content.
+fn brief(error: &pingora::Error) -> String {
+    match error.root_cause().downcast_ref::<std::io::Error>() {
+        Some(cause) => format!("{}: {cause}", error.etype().as_str()),
+        None => error.etype().as_str().to_owned(),
+    }
+}

@@ -1,0 +1,198 @@
+//! Assembly: from a configuration to a running process, and from a signal to its end.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use pingora::server::configuration::ServerConf;
+use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
+use pingora::services::background::{BackgroundService, background_service};
+use pingora::services::listening::Service;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+use crate::admin::Admin;
+use crate::config::{Config, Readiness};
+use crate::metrics::Metrics;
+use crate::proxy::Gateway;
+use crate::route::Route;
+use crate::store::{self, ClaimStore, OpenError};
+use crate::{VERSION, telemetry};
+
+/// How often the store's health is looked at for the gauges.
+const HEALTH: Duration = Duration::from_secs(5);
+/// How long the listeners may take to come up.
+const STARTING: Duration = Duration::from_secs(10);
+
+/// Why the process could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be used as it is.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// An address of the configuration cannot be listened on.
+    #[error("cannot listen on `{address}`: {source}")]
+    Listen {
+        /// `server.listen` or `server.admin`.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The listeners did not come up.
+    #[error("nothing listens on `{0}` after {STARTING:?}")]
+    NotListening(SocketAddr),
+    /// The runtime could not be made.
+    #[error("the runtime could not be started: {0}")]
+    Runtime(#[source] std::io::Error),
+    /// Two metrics have one name: a fault in hookonce.
+    #[error("the metrics could not be made: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+impl StartError {
+    /// The way out, where there is one to name.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Store(error) => error.hint.as_deref(),
+            Self::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                Some("another process listens there; stop it, or change `server.listen` or `server.admin`")
+            }
+            Self::Listen { .. } | Self::NotListening(_) | Self::Runtime(_) | Self::Metrics(_) => None,
+        }
+    }
+}
+
+/// Runs until SIGTERM or SIGINT.
+///
+/// # Errors
+///
+/// [`StartError`], before anything is served.
+pub fn run(config: Config) -> Result<(), StartError> {
+    telemetry::start(config.server.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(StartError::Runtime)?;
+    let metrics = Arc::new(Metrics::new(VERSION)?);
+    for address in [config.server.listen, config.server.admin] {
+        // Pingora ends the process where it cannot listen; this way there is a word about it.
+        drop(TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })?);
+    }
+    let store = runtime.block_on(store::open(&config.store, Arc::clone(&metrics)))?;
+    let routes: Vec<Route> = config.routes.into_iter().map(Route::new).collect();
+    let gateway = Gateway::new(&config.server, routes, Arc::clone(&store), Arc::clone(&metrics));
+    let stopping = gateway.stopping();
+    let ready = Arc::new(AtomicBool::new(false));
+
+    let conf = ServerConf {
+        threads: config.server.threads,
+        // Pingora sleeps its whole grace period after it has closed the listeners; the process ends before it wakes.
+        grace_period_seconds: Some(config.server.shutdown_grace.as_secs() + 60),
+        graceful_shutdown_timeout_seconds: Some(1),
+        ..ServerConf::default()
+    };
+    let mut server = Server::new_with_opt_and_conf(None, conf);
+    server.bootstrap();
+    let mut proxy = pingora_proxy::http_proxy_service(&server.configuration, gateway);
+    proxy.add_tcp(&config.server.listen.to_string());
+    server.add_service(proxy);
+    let needs_store = config.server.readiness == Readiness::Store;
+    let admin = Admin::new(metrics, Arc::clone(&store), Arc::clone(&ready), needs_store);
+    let mut admin = Service::new("admin".to_owned(), admin);
+    admin.threads = Some(1);
+    admin.add_tcp(&config.server.admin.to_string());
+    server.add_service(admin);
+    let mut health = background_service("store health", StoreHealth { store });
+    health.threads = Some(1);
+    server.add_service(health);
+
+    let stop = Arc::new(Notify::new());
+    let signal = StopSignal { stop: Arc::clone(&stop) };
+    std::thread::spawn(move || server.run(RunArgs { shutdown_signal: Box::new(signal) }));
+    await_listener(config.server.listen)?;
+    await_listener(config.server.admin)?;
+    ready.store(true, Ordering::Release);
+    info!(listen = %config.server.listen, admin = %config.server.admin, version = VERSION, "ready");
+
+    runtime.block_on(stop_signal()).map_err(StartError::Runtime)?;
+    ready.store(false, Ordering::Release);
+    info!(grace = ?config.server.shutdown_grace, "stopping: what is in flight ends, nothing is begun");
+    stopping.begin();
+    stop.notify_one();
+    let ended =
+        runtime.block_on(async { tokio::time::timeout(config.server.shutdown_grace, stopping.ended()).await.is_ok() });
+    if ended {
+        info!("stopped: nothing is in flight");
+    } else {
+        warn!("stopped: the grace period is over, what is still in flight is cut off");
+        stopping.give_up();
+    }
+    Ok(())
+}
+
+async fn stop_signal() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// Waits until something listens, so that whoever reads `/readyz` can rely on it.
+fn await_listener(address: SocketAddr) -> Result<(), StartError> {
+    let mut reachable = address;
+    if address.ip().is_unspecified() {
+        reachable.set_ip(match address.ip() {
+            IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+            IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+        });
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < STARTING {
+        if TcpStream::connect_timeout(&reachable, STARTING).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Err(StartError::NotListening(address))
+}
+
+/// Tells pingora to close its listeners.
+struct StopSignal {
+    stop: Arc<Notify>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for StopSignal {
+    async fn recv(&self) -> ShutdownSignal {
+        self.stop.notified().await;
+        ShutdownSignal::GracefulTerminate
+    }
+}
+
+/// Looks at the store from time to time, so that its gauges are true while no delivery comes.
+struct StoreHealth {
+    store: Arc<dyn ClaimStore>,
+}
+
+#[async_trait]
+impl BackgroundService for StoreHealth {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let mut pause = tokio::time::interval(HEALTH);
+        loop {
+            tokio::select! {
+                _ = pause.tick() => {
+                    self.store.health().await;
+                }
+                _ = shutdown.changed() => return,
+            }
+        }
+    }
+}
