@@ -92,9 +92,9 @@ fn load(path: &Path) -> Result<config::Config, Failure> {
     Ok(config)
 }
 
-/// A line on stderr. That nobody reads it (a closed pipe) is no reason to stop.
+/// A line on stderr, in one piece, since others write there too. That nobody reads it (a closed pipe) is no reason to stop.
 fn tell(line: &str) {
-    drop(writeln!(std::io::stderr().lock(), "{line}"));
+    drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
 }
 
 /// Text on stdout, at once. That nobody reads it (a closed pipe) is no reason to stop.
