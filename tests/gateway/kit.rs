@@ -70,6 +70,16 @@ fn an_absent_upstream_refuses_connections_until_it_appears() {
 }
 
 #[test]
+fn a_deaf_upstream_lets_whoever_connects_wait() {
+    let deaf = Absent::new().appear_deaf();
+    let address = deaf.address();
+    assert!(std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_millis(300)).is_err());
+    let upstream = deaf.listen();
+    assert_eq!(provider::send(address, &Request::post("/", "{}")).status, 200);
+    assert_eq!(upstream.count(), 1);
+}
+
+#[test]
 fn a_connection_can_be_used_twice_and_reset() {
     let upstream = Upstream::start();
     let gate = Gate::closed();

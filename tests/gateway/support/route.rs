@@ -40,6 +40,18 @@ impl Route {
         self
     }
 
+    /// Another upstream than the one that listens.
+    pub fn at(mut self, url: &str) -> Self {
+        self.upstream[0] = format!("url: {url}");
+        self
+    }
+
+    /// How long connecting may take.
+    pub fn connect_timeout(mut self, timeout: &str) -> Self {
+        self.upstream.push(format!("connect_timeout: {timeout}"));
+        self
+    }
+
     /// How long the gateway waits for the handler's answer.
     pub fn timeout(mut self, timeout: &str) -> Self {
         self.upstream[1] = format!("timeout: {timeout}");

@@ -4,20 +4,28 @@ use super::redis::Redis;
 
 /// Where the gateway of a test keeps its claims.
 pub enum Store {
-    Redis(Redis),
+    Redis {
+        server: Redis,
+        /// Further lines of the section, such as `persistence: warn`.
+        lines: Vec<String>,
+    },
     /// A file in the gateway's own folder.
     Embedded,
 }
 
 impl Store {
     pub fn redis() -> Self {
-        Self::Redis(Redis::start())
+        Self::over(Redis::start(), &[])
+    }
+
+    pub fn over(server: Redis, lines: &[&str]) -> Self {
+        Self::Redis { server, lines: lines.iter().map(ToString::to_string).collect() }
     }
 
     /// The Redis behind it; `None` for the embedded store.
     pub fn as_redis(&self) -> Option<&Redis> {
         match self {
-            Self::Redis(redis) => Some(redis),
+            Self::Redis { server, .. } => Some(server),
             Self::Embedded => None,
         }
     }
@@ -25,7 +33,10 @@ impl Store {
     /// The `store` section. The time-outs are equal, so that one short lease suits both.
     pub fn section(&self) -> String {
         match self {
-            Self::Redis(redis) => format!("store:\n  redis:\n    url: {}\n    timeout: 500ms\n", redis.url()),
+            Self::Redis { server, lines } => {
+                let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
+                format!("store:\n  redis:\n    url: {}\n    timeout: 500ms\n{lines}", server.url())
+            }
             Self::Embedded => "store:\n  embedded:\n    path: ./hookonce.db\n    timeout: 500ms\n".to_owned(),
         }
     }

@@ -139,6 +139,33 @@ impl Absent {
         self.socket.listen(256).expect("listening");
         Upstream::on(self.socket.into(), self.address)
     }
+
+    /// A handler that is there and takes no connection: whoever connects waits, and has sent nothing yet.
+    pub fn appear_deaf(self) -> Deaf {
+        self.socket.listen(0).expect("listening");
+        let mut queued = Vec::new();
+        while let Ok(stream) = TcpStream::connect_timeout(&self.address, Duration::from_millis(300)) {
+            queued.push(stream);
+        }
+        Deaf { absent: self, _queued: queued }
+    }
+}
+
+/// See [`Absent::appear_deaf`].
+pub struct Deaf {
+    absent: Absent,
+    _queued: Vec<TcpStream>,
+}
+
+impl Deaf {
+    pub fn address(&self) -> SocketAddr {
+        self.absent.address
+    }
+
+    /// From now on connections are taken. Those that fill the queue end without a request.
+    pub fn listen(self) -> Upstream {
+        self.absent.appear()
+    }
 }
 
 /// The handler. It answers 200 unless told otherwise.
