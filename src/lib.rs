@@ -20,7 +20,7 @@
 //! 7. `proxy/conclude` makes one answer of how all events ended, `proxy/respond` writes it, `proxy/journal` tells about
 //!    it: one line in the log ([`telemetry`]), and the counters that [`admin`] serves ([`metrics`]).
 //!
-//! [`cli`] is what a person types: `run`, `check`, `explain`, `echo`.
+//! `cli` (in the binary) is what a person types: `run`, `check`, `explain`, `echo`.
 //!
 //! # What must always hold
 //!
@@ -59,7 +59,6 @@
 
 pub mod admin;
 pub mod claim;
-pub mod cli;
 pub mod config;
 pub mod dedup;
 pub mod event;

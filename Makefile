@@ -1,0 +1,27 @@
+# `make run` and `make test` are complete on a fresh Debian machine that has Rust and make.
+
+CONFIG ?= conf/quickstart.yaml
+
+.PHONY: run test setup setup-build setup-test
+
+# The gateway with a sample handler behind it, both in this terminal. Ctrl-C ends both.
+run: setup-build
+	cargo build --release --locked
+	scripts/run-with-sample-handler target/release/hookonce $(CONFIG)
+
+# Everything that a change must pass. The tests wait more than they compute, so more of them run at once than there are
+# cores.
+test: setup-test
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
+	cargo test --locked -- --test-threads=8
+
+# Everything that `run` and `test` need.
+setup: setup-test
+
+setup-build:
+	scripts/setup cmake
+
+setup-test: setup-build
+	scripts/setup redis-server

@@ -1,0 +1,210 @@
+//! `hookonce explain`: what a route makes of a delivery, without sending or remembering anything.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use clap::Args;
+use hookonce::config::{Config, PathPattern, ProviderKind, Route};
+use hookonce::provider::{self, AuthFailure, Delivery, Verified};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+
+use super::Failure;
+use super::saved::{self, Saved};
+
+#[derive(Args)]
+pub struct Options {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// The name of the route
+    #[arg(long, value_name = "NAME")]
+    route: String,
+    /// A header of the delivery, which replaces one that the file has; can be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The query of the delivery's URL, without the `?`
+    #[arg(long)]
+    query: Option<String>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+    /// A body, or a whole delivery saved by `hookonce echo --save`; `-` reads it from stdin
+    #[arg(value_name = "BODYFILE")]
+    file: PathBuf,
+}
+
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    saved::header(text.as_bytes()).ok_or_else(|| "must read `Name: value`".to_owned())
+}
+
+/// What is said of a delivery; as JSON it is the contract for scripts.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    route: String,
+    provider: &'static str,
+    /// `None`: nothing is verified on this route.
+    verified: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifies: Option<&'static str>,
+    events: Vec<ExplainedEvent>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExplainedEvent {
+    kind: String,
+    key: Option<String>,
+    /// Why there is no key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let config = super::load(&options.config)?;
+    let route = find_route(&config, &options.route)?;
+    let saved = Saved::read(read(options)?);
+    let explanation = explain(route, options, saved);
+    if options.json {
+        let json = serde_json::to_string(&explanation)
+            .map_err(|error| Failure::new(format!("the explanation is no JSON: {error}")))?;
+        super::show(&format!("{json}\n"));
+    } else {
+        super::show(&explanation.to_text());
+    }
+    Ok(())
+}
+
+fn find_route<'a>(config: &'a Config, name: &str) -> Result<&'a Route, Failure> {
+    config.routes.iter().find(|route| route.name == name).ok_or_else(|| {
+        let names: Vec<_> = config.routes.iter().map(|route| format!("`{}`", route.name)).collect();
+        Failure::new(format!("no route is called `{name}`")).hint(format!("the routes are {}", names.join(", ")))
+    })
+}
+
+fn read(options: &Options) -> Result<Vec<u8>, Failure> {
+    let file = &options.file;
+    let mut content = Vec::new();
+    let read = if file.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_end(&mut content).map(drop)
+    } else {
+        std::fs::read(file).map(|bytes| content = bytes)
+    };
+    read.map_err(|error| Failure::new(format!("`{}` cannot be read: {error}", file.display())))?;
+    Ok(content)
+}
+
+fn explain(route: &Route, options: &Options, saved: Saved) -> Explanation {
+    let mut explanation = Explanation {
+        route: route.name.clone(),
+        provider: route.provider.kind.label(),
+        verified: None,
+        reason: None,
+        identifies: None,
+        events: Vec::new(),
+    };
+    let Some(provider) = provider::build(&route.provider, &route.namespace) else { return explanation };
+
+    let (path, query) = match &saved.target {
+        Some(target) => target.split_once('?').unwrap_or((target, "")),
+        None => (path_of(route), ""),
+    };
+    let headers = with_given(saved.headers, &options.headers);
+    let body = saved.body.into();
+    let query = options.query.as_deref().unwrap_or(query);
+    let delivery = Delivery { path, query, headers: &headers, body: &body };
+
+    match provider.verify(&delivery, SystemTime::now()) {
+        Ok(Verified::NotChecked) => {}
+        Ok(Verified::BySecret(index)) => {
+            explanation.verified = Some(true);
+            if route.provider.secrets.len() > 1 {
+                explanation.reason = Some(format!("by secret {} of the route's list", index + 1));
+            }
+        }
+        Err(failure) => {
+            explanation.verified = Some(false);
+            explanation.reason = Some(why(failure, &saved.target));
+        }
+    }
+    explanation.identifies = Some(provider.identifies());
+    explanation.events = provider
+        .extract(&delivery)
+        .events
+        .into_iter()
+        .map(|event| match event.key {
+            Ok(key) => ExplainedEvent { kind: event.kind, key: Some(key.as_str().to_owned()), reason: None },
+            Err(unkeyed) => ExplainedEvent { kind: event.kind, key: None, reason: Some(unkeyed.to_string()) },
+        })
+        .collect();
+    explanation
+}
+
+/// Where a bare body would have come in: some providers look at the path.
+fn path_of(route: &Route) -> &str {
+    match &route.path {
+        PathPattern::Exact(path) | PathPattern::Prefix(path) if !path.is_empty() => path,
+        PathPattern::Exact(_) | PathPattern::Prefix(_) => "/",
+    }
+}
+
+fn with_given(mut headers: HeaderMap, given: &[(HeaderName, HeaderValue)]) -> HeaderMap {
+    for (name, _) in given {
+        headers.remove(name);
+    }
+    for (name, value) in given {
+        headers.append(name.clone(), value.clone());
+    }
+    headers
+}
+
+/// A bare body comes without the headers and the query that would prove it, which is worth saying.
+fn why(failure: AuthFailure, target: &Option<String>) -> String {
+    match failure {
+        AuthFailure::Missing if target.is_none() => {
+            format!("{failure}: give it with --header or --query, or take a file that `hookonce echo --save` wrote")
+        }
+        _ => failure.to_string(),
+    }
+}
+
+impl Explanation {
+    fn to_text(&self) -> String {
+        let mut text = format!("route:      {} (provider {})\n", self.route, self.provider);
+        let mut line = |label: &str, value: &str| {
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{label:<11} {value}");
+        };
+        if self.provider == ProviderKind::None.label() {
+            line("events:", "none are looked for: everything is streamed through");
+            return text;
+        }
+        let verdict = match self.verified {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "not checked (verify: off)",
+        };
+        match &self.reason {
+            Some(reason) => line("verified:", &format!("{verdict}, {reason}")),
+            None => line("verified:", verdict),
+        }
+        if let Some(identifies) = self.identifies {
+            line("key is:", identifies);
+        }
+        line("events:", &self.events.len().to_string());
+        for (index, event) in self.events.iter().enumerate() {
+            let kind = &event.kind;
+            match (&event.key, &event.reason) {
+                (Some(key), _) => line(&format!("  {}.", index + 1), &format!("{kind}: {key}")),
+                (None, reason) => {
+                    let reason = reason.as_deref().unwrap_or_default();
+                    line(&format!("  {}.", index + 1), &format!("{kind}: no key, it is always forwarded: {reason}"));
+                }
+            }
+        }
+        text
+    }
+}

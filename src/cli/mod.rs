@@ -1,0 +1,114 @@
+//! The command line: what a person or a service manager types.
+//!
+//! One file per command. Data goes to stdout; warnings, errors and logs go to stderr. An error is one line,
+//! `error: …`, followed by `hint: …` where there is a way out; a configuration with several mistakes gives a line for
+//! each. Exit codes: 0, 1 for what failed, 2 for a command line that cannot be read, 78 (`EX_CONFIG`) for a
+//! configuration that cannot work, so that a service manager does not start it again and again.
+
+mod check;
+mod echo;
+mod explain;
+mod run;
+mod saved;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use hookonce::config::{self, Loaded};
+
+/// `EX_CONFIG` of sysexits.h.
+const EXIT_CONFIG: u8 = 78;
+
+/// A reverse proxy for webhooks that lets each event reach its handler once
+#[derive(Parser)]
+#[command(name = "hookonce", version, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway
+    Run(run::Options),
+    /// Tell every mistake of a configuration file
+    Check(check::Options),
+    /// Show what a route makes of a delivery: is it authentic, which events are in it, what are their keys
+    Explain(explain::Options),
+    /// Run a sample handler that prints, and saves, what it gets
+    Echo(echo::Options),
+}
+
+/// Why a command failed, in the words a person gets to read.
+#[derive(Debug)]
+struct Failure {
+    /// A line each.
+    errors: Vec<String>,
+    hint: Option<String>,
+    exit: u8,
+}
+
+impl Failure {
+    fn new(error: impl Into<String>) -> Self {
+        Self { errors: vec![error.into()], hint: None, exit: 1 }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Reads the arguments, does what they say and gives the exit code.
+pub fn main() -> ExitCode {
+    let done = match CommandLine::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Check(options) => check::run(&options),
+        Command::Explain(options) => explain::run(&options),
+        Command::Echo(options) => echo::run(options),
+    };
+    let Err(failure) = done else { return ExitCode::SUCCESS };
+    for error in &failure.errors {
+        tell(&format!("error: {error}"));
+    }
+    if let Some(hint) = &failure.hint {
+        tell(&format!("hint: {hint}"));
+    }
+    ExitCode::from(failure.exit)
+}
+
+/// Loads a configuration; what is merely unwise in it is told on stderr.
+fn load(path: &Path) -> Result<config::Config, Failure> {
+    let Loaded { config, warnings } = config::load(path).map_err(|problems| Failure {
+        errors: problems.iter().map(ToString::to_string).collect(),
+        hint: None,
+        exit: EXIT_CONFIG,
+    })?;
+    for warning in &warnings {
+        tell(&format!("warning: {warning}"));
+    }
+    Ok(config)
+}
+
+/// A line on stderr, in one piece, since others write there too. That nobody reads it (a closed pipe) is no reason to stop.
+fn tell(line: &str) {
+    drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
+}
+
+/// Text on stdout, at once. That nobody reads it (a closed pipe) is no reason to stop.
+fn show(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::CommandLine::command().debug_assert();
+    }
+}
