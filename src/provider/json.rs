@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
-use serde_json_path::JsonPath;
+use serde_json_path::{JsonPath, LocatedNodeList};
 use sha2::{Digest, Sha256};
 
 use crate::event::Unkeyed;
@@ -128,8 +128,8 @@ fn add_text(hash: &mut Sha256, kind: u8, text: &str) {
 /// A JSONPath of the configuration, compiled once.
 #[derive(Debug)]
 pub(super) struct Path {
-    // A path that does not compile is a mistake that the configuration's own check reports. Here it matches nothing,
-    // so that its events are forwarded without a key.
+    /// A path that does not compile is a mistake that the configuration's own check reports. Here it matches nothing,
+    /// so that its events are forwarded without a key.
     compiled: Option<JsonPath>,
 }
 
@@ -141,6 +141,11 @@ impl Path {
     /// Every value that the path matches, in the order of the document.
     pub(super) fn all<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
         self.compiled.as_ref().map(|path| path.query(document).all()).unwrap_or_default()
+    }
+
+    /// The same values, each with its place in the document.
+    pub(super) fn located<'a>(&self, document: &'a Value) -> LocatedNodeList<'a> {
+        self.compiled.as_ref().map(|path| path.query_located(document)).unwrap_or_default()
     }
 }
 

@@ -134,8 +134,9 @@ pub fn build(config: &config::Provider, namespace: &str) -> Option<Arc<dyn Provi
         ProviderKind::Hotmart => Arc::new(hotmart::Hotmart::new(config, namespace)),
         ProviderKind::Evolution => Arc::new(evolution::Evolution::new(config, namespace)),
         ProviderKind::Marcha => Arc::new(marcha::Marcha::new(config, namespace)),
-        // `Meta` joins here, with an arm of its own.
-        ProviderKind::None | ProviderKind::Meta => return None,
+        // `meta::Meta` takes the place of this line.
+        ProviderKind::Meta => return None,
+        ProviderKind::None => return None,
     };
     Some(match &config.key {
         Some(parts) => {

@@ -68,12 +68,9 @@ impl Recipe {
             let key = self.key(delivery, &document, None).map_err(|reason| handshake_or(reason, &document));
             return Extraction { events: vec![event(key)], batch: None };
         };
-        let mut found: Vec<_> = events
-            .path
-            .all(&document)
-            .into_iter()
-            .map(|item| event(self.key(delivery, &document, Some(item))))
-            .collect();
+        let elements = events.path.located(&document);
+        let mut found: Vec<_> =
+            elements.iter().map(|element| event(self.key(delivery, &document, Some(element.node())))).collect();
         if found.is_empty() {
             found.push(event(Err(handshake_or(Unkeyed::Part(events.written.clone()), &document))));
         }
@@ -166,11 +163,11 @@ impl Provider for WithRecipe {
     fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
         let mut extraction = self.recipe.extract(delivery);
         // Where both see one event, the preset knows what it is called and whose conversation it belongs to.
-        if let [event] = extraction.events.as_mut_slice() {
-            if let Ok([known]) = <[Event; 1]>::try_from(self.preset.extract(delivery).events) {
-                event.kind = known.kind;
-                event.conversation = known.conversation;
-            }
+        if let [event] = extraction.events.as_mut_slice()
+            && let Ok([known]) = <[Event; 1]>::try_from(self.preset.extract(delivery).events)
+        {
+            event.kind = known.kind;
+            event.conversation = known.conversation;
         }
         extraction
     }
