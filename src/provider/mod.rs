@@ -5,7 +5,10 @@
 
 mod batch;
 mod json;
+mod query;
+mod recipe;
 mod signature;
+mod verify;
 
 mod evolution;
 mod generic;
@@ -22,7 +25,7 @@ use http::HeaderMap;
 
 pub use batch::Batch;
 
-use crate::config;
+use crate::config::{self, ProviderKind};
 use crate::event::Event;
 
 /// One delivery, as its provider sees it.
@@ -125,5 +128,21 @@ pub struct Extraction {
 /// Builds the provider of a route; `None` for `provider: none`, which never gets this far.
 #[must_use]
 pub fn build(config: &config::Provider, namespace: &str) -> Option<Arc<dyn Provider>> {
-    todo!()
+    let preset: Arc<dyn Provider> = match config.kind {
+        ProviderKind::Generic => return Some(Arc::new(generic::Generic::new(config, namespace))),
+        ProviderKind::Stripe => Arc::new(stripe::Stripe::new(config, namespace)),
+        ProviderKind::Hotmart => Arc::new(hotmart::Hotmart::new(config, namespace)),
+        ProviderKind::Evolution => Arc::new(evolution::Evolution::new(config, namespace)),
+        ProviderKind::Marcha => Arc::new(marcha::Marcha::new(config, namespace)),
+        // `meta::Meta` takes the place of this line.
+        ProviderKind::Meta => return None,
+        ProviderKind::None => return None,
+    };
+    Some(match &config.key {
+        Some(parts) => {
+            let recipe = recipe::Recipe::new(namespace, parts, config.events.as_deref());
+            Arc::new(recipe::WithRecipe { preset, recipe })
+        }
+        None => preset,
+    })
 }
