@@ -64,6 +64,15 @@ impl StartError {
             Self::Listen { .. } | Self::NotListening(_) | Self::Runtime(_) | Self::Metrics(_) => None,
         }
     }
+
+    /// The process's exit code: 78 (`EX_CONFIG`) where starting again would change nothing, else 1.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Store(_) => 78,
+            Self::Listen { .. } | Self::NotListening(_) | Self::Runtime(_) | Self::Metrics(_) => 1,
+        }
+    }
 }
 
 /// Runs until SIGTERM or SIGINT.

@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
 /// Loads a configuration; what is merely unwise in it is told on stderr.
 fn load(path: &Path) -> Result<config::Config, Failure> {
     let Loaded { config, warnings } = config::load(path).map_err(|problems| Failure {
-        errors: problems.iter().map(ToString::to_string).collect(),
+        errors: problems.0.iter().map(ToString::to_string).collect(),
         hint: None,
         exit: EXIT_CONFIG,
     })?;
