@@ -76,7 +76,7 @@ fn log_line(route: &str, line: &Line, sent: Option<u16>, took: Duration) {
     }
     let status = sent.map_or_else(|| "gone".to_owned(), |status| status.to_string());
     let cause = line.causes.join("; ");
-    let milliseconds = took.as_secs_f64() * 1_000.0;
+    let milliseconds = (took.as_secs_f64() * 1_000_000.0).round() / 1_000.0;
     let first_seen = line.first_seen.map(|Record { at, result }| {
         let at =
             at.map_or_else(|| "at an unknown time".to_owned(), |at| humantime::format_rfc3339_millis(at).to_string());
