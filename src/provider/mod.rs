@@ -5,6 +5,7 @@
 
 mod batch;
 mod json;
+mod outline;
 mod signature;
 
 mod evolution;
