@@ -126,5 +126,8 @@ pub struct Extraction {
 /// Builds the provider of a route; `None` for `provider: none`, which never gets this far.
 #[must_use]
 pub fn build(config: &config::Provider, namespace: &str) -> Option<Arc<dyn Provider>> {
-    todo!()
+    match config.kind {
+        config::ProviderKind::Meta => Some(Arc::new(meta::Meta::new(config, namespace))),
+        _ => None,
+    }
 }
