@@ -5,6 +5,7 @@
 
 mod batch;
 mod json;
+mod outline;
 mod query;
 mod recipe;
 mod signature;
@@ -134,8 +135,7 @@ pub fn build(config: &config::Provider, namespace: &str) -> Option<Arc<dyn Provi
         ProviderKind::Hotmart => Arc::new(hotmart::Hotmart::new(config, namespace)),
         ProviderKind::Evolution => Arc::new(evolution::Evolution::new(config, namespace)),
         ProviderKind::Marcha => Arc::new(marcha::Marcha::new(config, namespace)),
-        // `meta::Meta` takes the place of this line.
-        ProviderKind::Meta => return None,
+        ProviderKind::Meta => Arc::new(meta::Meta::new(config, namespace)),
         ProviderKind::None => return None,
     };
     Some(match &config.key {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::json::{self, Path};
 use super::query;
-use super::{AuthFailure, Delivery, Extraction, Provider, Verified};
+use super::{AuthFailure, Batch, Delivery, Extraction, Provider, Verified};
 use crate::config::{KeyPart, KeySource};
 use crate::event::{Event, EventKey, Unkeyed};
 
@@ -74,7 +74,8 @@ impl Recipe {
         if found.is_empty() {
             found.push(event(Err(handshake_or(Unkeyed::Part(events.written.clone()), &document))));
         }
-        Extraction { events: found, batch: None }
+        let batch = Batch::of_elements(delivery.body, &elements.locations().collect::<Vec<_>>());
+        Extraction { events: found, batch }
     }
 
     fn key(&self, delivery: &Delivery<'_>, document: &Value, item: Option<&Value>) -> Result<EventKey, Unkeyed> {

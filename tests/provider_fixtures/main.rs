@@ -10,6 +10,8 @@ mod evolution;
 mod generic;
 mod hotmart;
 mod marcha;
+mod meta;
+mod meta_batches;
 mod samples;
 mod stripe;
 mod verify;
@@ -132,6 +134,7 @@ fn every_provider_says_what_its_keys_identify() {
         ProviderKind::Hotmart,
         ProviderKind::Evolution,
         ProviderKind::Marcha,
+        ProviderKind::Meta,
         ProviderKind::Generic,
     ] {
         assert!(plain(kind).identifies().len() > 10, "{}", kind.label());
