@@ -29,10 +29,8 @@ impl EmbeddedStore {
     pub(super) fn open(config: &config::Embedded, metrics: &Arc<Metrics>) -> Result<Self, OpenError> {
         let lock = lock(&config.path)?;
         let table = Table::open(&config.path)?;
-        let writer = Writer::start(table, lock).map_err(|error| OpenError {
-            message: format!("cannot start the store's thread: {error}"),
-            hint: None,
-        })?;
+        let writer = Writer::start(table, lock)
+            .map_err(|error| OpenError { message: format!("cannot start the store's thread: {error}"), hint: None })?;
         metrics.set_store_durable(true);
         Ok(Self { writer })
     }
@@ -128,7 +126,9 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError {
             message: format!("another hookonce uses `{}`", path.display()),
-            hint: Some("stop it, give this one a file of its own, or use `store.redis`, which can be shared".to_owned()),
+            hint: Some(
+                "stop it, give this one a file of its own, or use `store.redis`, which can be shared".to_owned(),
+            ),
         }),
         Err(TryLockError::Error(error)) => Err(failed(error, "put `store.embedded.path` on a local disk")),
     }

@@ -149,9 +149,7 @@ impl Table {
         let row: Option<(String, i64)> = self
             .connection
             .prepare_cached("SELECT value, ends_at FROM keys WHERE key = ?1 AND ends_at > ?2")
-            .and_then(|mut select| {
-                select.query_row(params![key, now], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-            })
+            .and_then(|mut select| select.query_row(params![key, now], |row| Ok((row.get(0)?, row.get(1)?))).optional())
             .map_err(|error| refused(&error))?;
         let Some((text, ends_at)) = row else { return Ok(None) };
         let remaining = Duration::from_millis(u64::try_from(ends_at.saturating_sub(now)).unwrap_or(0));
@@ -190,7 +188,9 @@ fn unusable(path: &Path, error: &rusqlite::Error) -> OpenError {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             "this is no intact database: name another file in `store.embedded.path`, or put a backup in its place"
         }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program has the file open: close it there",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program has the file open: close it there"
+        }
         Some(ErrorCode::DiskFull) => "free space on its disk",
         _ => "check the disk and the file",
     };

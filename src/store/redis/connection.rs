@@ -133,7 +133,8 @@ impl Connector {
     /// server has lost the scripts, it gets them again together with the commands that missed them.
     pub(super) async fn run(&self, link: &Arc<Link>, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let mut replies = self.trip(link, &pipeline(commands.iter().cloned())).await?;
-        let missed: Vec<usize> = (0..replies.len()).filter(|index| code(&replies[*index]) == Some("NOSCRIPT")).collect();
+        let missed: Vec<usize> =
+            (0..replies.len()).filter(|index| code(&replies[*index]) == Some("NOSCRIPT")).collect();
         if !missed.is_empty() {
             let loads: Vec<Cmd> = scripts::load_all().collect();
             let skip = loads.len();
@@ -213,8 +214,7 @@ impl Connector {
             ErrorKind::AuthenticationFailed => Refusal::Unfit(Fault::Denied("the password is wrong".to_owned())),
             _ => Refusal::Unavailable(unavailable(&error)),
         };
-        let mut connection =
-            self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(broken)?;
+        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(broken)?;
         let commands = pipeline([cmd("INFO")].into_iter().chain(scripts::load_all()));
         let replies = connection.req_packed_commands(&commands, 0, commands.len()).await.map_err(broken)?;
         let report = Report::read(replies.first().and_then(text));

@@ -48,9 +48,7 @@ impl Fault {
             }
             Self::NoAppendOnlyFile => "set `appendonly yes` in Redis, or `store.redis.persistence: warn` here",
             Self::AppendFailed => "free space on the disk of Redis, or see its log for why it cannot write",
-            Self::Evicts(_) => {
-                "set `maxmemory-policy noeviction` in Redis, or `store.redis.persistence: warn` here"
-            }
+            Self::Evicts(_) => "set `maxmemory-policy noeviction` in Redis, or `store.redis.persistence: warn` here",
         }
     }
 }

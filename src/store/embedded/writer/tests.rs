@@ -162,10 +162,7 @@ async fn rows_whose_time_has_come_are_removed_by_the_by() {
          INSERT INTO keys SELECT 'old ' || i, '1u:0', 1 FROM n"
     );
     writer.run(move |table| table.connection.execute_batch(&insert).unwrap()).await.unwrap();
-    assert!(matches!(
-        writer.run(|table| table.claim("new", &Token::fresh(), TERMS)).await,
-        Ok(Ok(Found::Claimed))
-    ));
+    assert!(matches!(writer.run(|table| table.claim("new", &Token::fresh(), TERMS)).await, Ok(Ok(Found::Claimed))));
     let deadline = Instant::now() + Duration::from_secs(30);
     while rows(&path) > 1 {
         assert!(Instant::now() < deadline, "{} rows are left", rows(&path));
