@@ -2,6 +2,7 @@
 
 mod embedded;
 mod observed;
+mod reading;
 mod redis;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::observed::Observed;
 use crate::claim::{Found, Record, Standing, Terms, Token};
 use crate::config;
 use crate::event::EventKey;
@@ -38,7 +40,7 @@ use crate::metrics::Metrics;
 pub trait ClaimStore: Send + Sync {
     /// Claims every absent key of `keys` for `token`, for `terms.lease`. A key that carries `token` already counts as
     /// claimed, so that an attempt can be repeated. An answer that is an error leaves open whether the key was claimed:
-    /// the caller must release it.
+    /// the caller must release it. Finding it claimed already does not renew its lease.
     async fn claim(&self, keys: &[EventKey], token: &Token, terms: Terms) -> Vec<Result<Found, StoreError>>;
 
     /// Remembers each key as done for the duration beside its record, over whatever it holds now.
@@ -58,7 +60,8 @@ pub trait ClaimStore: Send + Sync {
     async fn release(&self, keys: &[EventKey], token: &Token) -> Vec<Result<bool, StoreError>>;
 
     /// Lengthens each key that carries `token`: a claimed one to a whole lease, a sending one to a whole window.
-    /// Answers for each whether it was still ours.
+    /// Answers for each whether it was still ours. A sending key whose owner is dead by `terms` is not: others have been
+    /// told that it is done, and it is not brought back.
     async fn renew(&self, keys: &[EventKey], token: &Token, terms: Terms) -> Vec<Result<bool, StoreError>>;
 
     /// Turns a claimed key that carries `token` into a sending one, for `window`. Answers whether it did (also when it
@@ -127,7 +130,24 @@ pub struct OpenError {
     pub hint: Option<String>,
 }
 
-/// placeholder
-pub async fn open(_config: &config::Store, _metrics: Arc<Metrics>) -> Result<Arc<dyn ClaimStore>, OpenError> {
-    todo!()
+/// Opens the store that the configuration names, with a time-out and metrics around it.
+///
+/// May be called in a runtime that ends before the store is used: what lasts is opened when it is first needed.
+///
+/// # Errors
+///
+/// What must not go unnoticed at the start: a file that cannot be used or that another process holds, a Redis that is
+/// proven to forget. A Redis that cannot be reached is no error: it is unavailable until it is there.
+pub async fn open(config: &config::Store, metrics: Arc<Metrics>) -> Result<Arc<dyn ClaimStore>, OpenError> {
+    let timeout = config.timeout();
+    Ok(match config {
+        config::Store::Redis(config) => {
+            let store = redis::RedisStore::open(config, Arc::clone(&metrics)).await?;
+            Arc::new(Observed::new(store, timeout, metrics))
+        }
+        config::Store::Embedded(config) => {
+            let store = embedded::EmbeddedStore::open(config, &metrics)?;
+            Arc::new(Observed::new(store, timeout, metrics))
+        }
+    })
 }

@@ -1,0 +1,90 @@
+//! What a stored value says to whoever reads it, the same for every store.
+//!
+//! This is the one place where a sender that died is told from one that lives: every renewal gives a sending key a
+//! whole window again, so a key with less than window minus lease left has not been renewed for a whole lease.
+
+use std::time::Duration;
+
+use crate::claim::{Found, Record, Recorded, Standing, State, Terms, Token, Value};
+
+/// What is known of an event whose owner died while sending it: nobody wrote down when.
+const SENDER_DIED: Record = Record { at: None, result: Recorded::Unknown };
+
+/// What a claim attempt by `ours` found, where the value alone tells. `None`: the time that is left decides.
+pub(super) fn found_at_once(value: &Value, ours: &Token) -> Option<Found> {
+    match value {
+        Value::Claimed(owner) | Value::Sending(owner) if owner == ours => Some(Found::Claimed),
+        Value::Claimed(_) => Some(Found::Held),
+        Value::Done(record) => Some(Found::Done(*record)),
+        Value::Sending(_) => None,
+    }
+}
+
+/// What a claim attempt by `ours` found.
+pub(super) fn found(value: &Value, remaining: Duration, ours: &Token, terms: Terms) -> Found {
+    found_at_once(value, ours).unwrap_or_else(|| match sender_died(remaining, terms) {
+        true => Found::Done(SENDER_DIED),
+        false => Found::Held,
+    })
+}
+
+/// A key as it stands.
+pub(super) fn standing(value: &Value, remaining: Duration, terms: Terms) -> Standing {
+    let state = match value {
+        Value::Claimed(_) => State::Claimed,
+        Value::Sending(_) if sender_died(remaining, terms) => State::Done(SENDER_DIED),
+        Value::Sending(_) => State::Sending,
+        Value::Done(record) => State::Done(*record),
+    };
+    Standing { state, remaining }
+}
+
+fn sender_died(remaining: Duration, terms: Terms) -> bool {
+    remaining.saturating_add(terms.lease) < terms.window
+}
+
+/// A duration in the stores' unit. Nothing lasts less than one millisecond: a store would refuse it or forget at once.
+pub(super) fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMS: Terms = Terms { lease: Duration::from_secs(30), window: Duration::from_secs(3600) };
+
+    #[test]
+    fn a_sender_is_dead_once_a_whole_lease_has_passed_without_renewal() {
+        let value = Value::Sending(Token::fresh());
+        let alive_until = TERMS.window - TERMS.lease;
+        let just_less = alive_until - Duration::from_millis(1);
+        for (remaining, state) in [
+            (TERMS.window, State::Sending),
+            (alive_until, State::Sending),
+            (just_less, State::Done(SENDER_DIED)),
+            (Duration::ZERO, State::Done(SENDER_DIED)),
+        ] {
+            let standing = standing(&value, remaining, TERMS);
+            assert_eq!(standing, Standing { state, remaining }, "with {remaining:?} left");
+        }
+        let other = Token::fresh();
+        assert_eq!(found(&value, alive_until, &other, TERMS), Found::Held);
+        assert_eq!(found(&value, just_less, &other, TERMS), Found::Done(SENDER_DIED));
+    }
+
+    #[test]
+    fn an_owner_finds_its_own_key_claimed() {
+        let ours = Token::fresh();
+        for value in [Value::Claimed(ours.clone()), Value::Sending(ours.clone())] {
+            assert_eq!(found_at_once(&value, &ours), Some(Found::Claimed), "{value}");
+        }
+    }
+
+    #[test]
+    fn no_duration_becomes_nothing() {
+        assert_eq!(milliseconds(Duration::ZERO), 1);
+        assert_eq!(milliseconds(Duration::from_micros(1500)), 1);
+        assert_eq!(milliseconds(Duration::MAX), i64::MAX);
+    }
+}
