@@ -2,5 +2,25 @@
 //!
 //! One file for each theme; `support` is the kit they share.
 
+#![allow(clippy::expect_used, clippy::print_stderr, reason = "a test ends where it cannot go on, and says why")]
+
+mod admin_metrics_logs;
+mod authenticity;
+mod bodies;
+mod commands;
+mod config_mistakes;
+mod disconnects;
+mod first_and_duplicate;
 mod kit;
+mod methods_and_routes;
+mod observe;
+mod parallel;
+mod stopping;
+mod store_faults;
+mod store_outage;
 mod support;
+mod suppress;
+mod survival;
+mod unkeyed;
+mod upstream_failures;
+mod waiting;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::provider::{self, Answer, Request};
+use super::provider::{self, Answer, Line, Request};
 use super::route::Route;
 use super::store::Store;
 use super::wire::Connection;
@@ -107,6 +107,16 @@ impl Gateway {
 
     pub fn send(&self, request: &Request) -> Answer {
         provider::send(self.address(), request)
+    }
+
+    /// Sends a request whose answer is for later.
+    pub fn begin(&self, request: &Request) -> Line {
+        Line::begin(self.address(), request)
+    }
+
+    /// Waits until this many deliveries are on their way, over all routes.
+    pub fn wait_for_in_flight(&self, count: usize) {
+        self.wait_for_metric("hookonce_in_flight", count as f64);
     }
 
     /// GET on the admin listener.

@@ -1,7 +1,8 @@
 //! The provider in front of the gateway: deliveries as bytes on a socket.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
@@ -126,6 +127,13 @@ impl Line {
         Self(Connection::open(address).expect("the gateway listens"))
     }
 
+    /// Opens a connection and writes a request; the answer is for later.
+    pub fn begin(address: SocketAddr, request: &Request) -> Self {
+        let mut line = Self::open(address);
+        line.request(request);
+        line
+    }
+
     pub fn write(&mut self, bytes: &[u8]) {
         self.0.write(bytes).expect("the gateway reads");
     }
@@ -138,6 +146,11 @@ impl Line {
     /// The next head, interim ones too.
     pub fn head(&mut self) -> Head {
         self.0.read_head().expect("a head").expect("an answer before the connection ends")
+    }
+
+    /// The next final answer, where one must come.
+    pub fn finish(&mut self) -> Answer {
+        self.answer().expect("an answer")
     }
 
     /// The next final answer.
@@ -158,6 +171,16 @@ impl Line {
         }
     }
 
+    /// Writes a byte this often, until the returned value is dropped or the gateway stops reading.
+    pub fn trickle(&self, every: Duration) -> Trickle {
+        let mut stream = self.0.stream.try_clone().expect("a second handle");
+        let (keep, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) && stream.write_all(b" ").is_ok() {}
+        });
+        Trickle(keep)
+    }
+
     /// Whether the gateway has ended the connection. Waits for what it does next.
     pub fn is_ended(&mut self) -> bool {
         self.0.is_ended()
@@ -169,10 +192,12 @@ impl Line {
     }
 }
 
+/// See [`Line::trickle`].
+pub struct Trickle(#[expect(dead_code, reason = "dropping it ends the writing")] Sender<()>);
+
 /// Sends a request on a connection of its own and waits for the answer.
 pub fn send(address: SocketAddr, request: &Request) -> Answer {
-    let mut line = Line::open(address);
-    line.request(request);
+    let mut line = Line::begin(address, request);
     line.answer_to(&request.method).expect("an answer")
 }
 
@@ -187,7 +212,7 @@ pub fn send_at_once(addresses: &[SocketAddr], request: &Request, times: usize) -
                     let mut line = Line::open(address);
                     together.wait();
                     line.request(request);
-                    line.answer().expect("an answer")
+                    line.finish()
                 })
             })
             .collect();
@@ -229,4 +254,9 @@ pub fn stripe(id: &str) -> Request {
 pub fn stripe_with_body(body: Vec<u8>) -> Request {
     let signature = stripe_signature(SECRET, timestamp(Duration::ZERO), &body);
     Request::post("/webhooks/stripe", body).header("Stripe-Signature", &signature)
+}
+
+/// A delivery to `/webhooks/generic`, whose key is `$.id`.
+pub fn generic(id: &str) -> Request {
+    Request::post("/webhooks/generic", format!(r#"{{"id": "{id}", "at": 1.50}}"#))
 }

@@ -46,9 +46,9 @@ impl Route {
         self
     }
 
-    /// How long connecting may take.
-    pub fn connect_timeout(mut self, timeout: &str) -> Self {
-        self.upstream.push(format!("connect_timeout: {timeout}"));
+    /// One more entry of `upstream`, such as `connect_timeout: 5s`.
+    pub fn upstream(mut self, entry: &str) -> Self {
+        self.upstream.push(entry.to_owned());
         self
     }
 
