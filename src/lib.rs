@@ -47,7 +47,8 @@
 //!
 //! `claim` and `metrics` use `event`; `provider` uses `config` and `event`; `route` uses those and `provider`; `store`
 //! uses `config`, `event`, `claim` and `metrics`; `dedup` uses `event` and `claim` and does no I/O; `proxy` uses all of
-//! these; `admin` uses `metrics` and `store`; `server` assembles them; `cli` uses all but `proxy`. Pingora's types stay
+//! these; `admin` uses `metrics` and `store`; `telemetry` uses `config`; `server` assembles them; `cli` uses all but
+//! `proxy`. Pingora's types stay
 //! in `proxy`, `admin` and `server`, redis' in `store/redis`, serde_yaml's in `config`, clap's in `cli`.
 //! `tests/architecture.rs` holds this.
 //!

@@ -27,6 +27,9 @@ const HEALTH: Duration = Duration::from_secs(5);
 /// How long the listeners may take to come up.
 const STARTING: Duration = Duration::from_secs(10);
 
+/// The parts of pingora that speak of listeners and services, not of requests.
+const TALKATIVE: [&str; 3] = ["pingora_core::listeners", "pingora_core::server", "pingora_core::services"];
+
 /// Why the process could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -81,7 +84,7 @@ impl StartError {
 ///
 /// [`StartError`], before anything is served.
 pub fn run(config: Config) -> Result<(), StartError> {
-    telemetry::start(config.server.log);
+    telemetry::start(config.server.log, &TALKATIVE);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

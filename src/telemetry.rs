@@ -10,8 +10,9 @@ use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{Log, LogFormat, LogLevel};
 
-/// Starts the log. Has no effect the second time.
-pub fn start(log: Log) {
+/// Starts the log. Has no effect the second time. Of libraries only the warnings of `others` are shown: their lines
+/// about single requests show paths and queries, in which some providers carry tokens.
+pub fn start(log: Log, others: &[&'static str]) {
     let level = match log.level {
         LogLevel::Error => Level::ERROR,
         LogLevel::Warn => Level::WARN,
@@ -19,13 +20,9 @@ pub fn start(log: Log) {
         LogLevel::Debug => Level::DEBUG,
         LogLevel::Trace => Level::TRACE,
     };
-    // Pingora's lines about single requests show their paths and queries, in which some providers carry tokens, and
-    // say nothing that ours do not. What it says about listeners and services is kept.
     let targets = Targets::new()
         .with_target("hookonce", level)
-        .with_target("pingora_core::services", LevelFilter::WARN)
-        .with_target("pingora_core::listeners", LevelFilter::WARN)
-        .with_target("pingora_core::server", LevelFilter::WARN);
+        .with_targets(others.iter().map(|other| (*other, LevelFilter::WARN)));
     let writer = fmt::layer().with_writer(std::io::stderr);
     let layer = match log.format {
         LogFormat::Text => writer.with_target(false).with_ansi(std::io::stderr().is_terminal()).boxed(),

@@ -18,7 +18,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("route", &["config", "event", "provider"]),
     ("store", &["config", "event", "claim", "metrics"]),
     ("dedup", &["event", "claim"]),
-    ("proxy", &["route", "provider", "store", "dedup", "event", "claim", "metrics"]),
+    ("proxy", &["config", "route", "provider", "store", "dedup", "event", "claim", "metrics"]),
     ("admin", &["metrics", "store"]),
     ("telemetry", &["config"]),
     (

@@ -15,7 +15,7 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let config = super::load(&options.config)?;
+    let config = super::load_with_warnings(&options.config)?;
     let store = match config.store {
         Store::Redis(_) => "redis",
         Store::Embedded(_) => "embedded",

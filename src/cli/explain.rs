@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use hookonce::config::{Config, PathPattern, ProviderKind, Route};
+use hookonce::config::{Config, Loaded, PathPattern, ProviderKind, Route};
 use hookonce::provider::{self, AuthFailure, Delivery, Verified};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
@@ -64,7 +64,7 @@ struct ExplainedEvent {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let config = super::load(&options.config)?;
+    let Loaded { config, .. } = super::load(&options.config)?;
     let route = find_route(&config, &options.route)?;
     let saved = Saved::read(read(options)?);
     let explanation = explain(route, options, saved);

@@ -79,13 +79,18 @@ pub fn main() -> ExitCode {
     ExitCode::from(failure.exit)
 }
 
-/// Loads a configuration; what is merely unwise in it is told on stderr.
-fn load(path: &Path) -> Result<config::Config, Failure> {
-    let Loaded { config, warnings } = config::load(path).map_err(|problems| Failure {
+/// Loads a configuration, with what is merely unwise in it.
+fn load(path: &Path) -> Result<Loaded, Failure> {
+    config::load(path).map_err(|problems| Failure {
         errors: problems.0.iter().map(ToString::to_string).collect(),
         hint: None,
         exit: EXIT_CONFIG,
-    })?;
+    })
+}
+
+/// The same for whoever is about to rely on it: the warnings are told on stderr.
+fn load_with_warnings(path: &Path) -> Result<config::Config, Failure> {
+    let Loaded { config, warnings } = load(path)?;
     for warning in &warnings {
         tell(&format!("warning: {warning}"));
     }

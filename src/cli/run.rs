@@ -14,7 +14,7 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let config = super::load(&options.config)?;
+    let config = super::load_with_warnings(&options.config)?;
     hookonce::server::run(config).map_err(|error| Failure {
         errors: vec![error.to_string()],
         hint: error.hint().map(str::to_owned),

@@ -6,6 +6,7 @@
 
 mod admin_metrics_logs;
 mod authenticity;
+mod batches;
 mod bodies;
 mod commands;
 mod config_mistakes;

@@ -60,12 +60,15 @@ fn without_redis_deliveries_are_forwarded_and_counted_where_the_route_says_so() 
     upstream.otherwise(Answer::with_body(201, b"made"));
     let gateway = Gateway::start(&store, &[Route::stripe(upstream.address).with("store_down: forward")]);
     redis_of(&store).kill();
-    let delivery = provider::stripe("evt_forwarded");
-    for count in 1..=2 {
+    for (count, id) in [(1, "evt_forwarded"), (2, "evt_forwarded_too")] {
+        let delivery = provider::stripe(id);
         assert_eq!(gateway.send(&delivery).expect(201, "store-unavailable").text(), "made");
         assert_eq!(upstream.count(), count);
         assert_eq!(upstream.wait_for(count).body, delivery.body());
     }
+    // What this gateway has delivered and not recorded yet, it remembers itself.
+    gateway.send(&provider::stripe("evt_forwarded")).expect(200, "duplicate");
+    assert_eq!(upstream.count(), 2);
     assert_eq!(gateway.metric("hookonce_deliveries_total{result=\"store-unavailable\"}"), 2.0);
 }
 

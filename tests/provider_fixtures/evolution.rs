@@ -1,3 +1,5 @@
+//! Evolution: its events one by one, in the shapes of 2.x and 1.8.
+
 use super::*;
 use hookonce::config::Place;
 

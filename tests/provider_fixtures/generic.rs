@@ -1,3 +1,5 @@
+//! Generic routes: keys from body, headers, query and literals.
+
 use super::*;
 use hookonce::config::{KeyPart, KeySource};
 use proptest::prelude::*;

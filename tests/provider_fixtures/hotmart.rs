@@ -1,3 +1,5 @@
+//! Hotmart: the token, the envelope's id, and the fallback without it.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Marcha: the header, the fallback, and the older shape.
+
 use super::*;
 
 #[test]

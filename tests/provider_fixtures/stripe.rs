@@ -1,3 +1,5 @@
+//! Stripe: its signature over the raw bytes, and the events of both its APIs.
+
 use super::*;
 
 const SECRET: &str = "whsec_test_secret";

@@ -1,3 +1,5 @@
+//! The `verify` forms: tokens, HMACs, JSON Web Tokens.
+
 use super::*;
 use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};

@@ -1,3 +1,5 @@
+//! What two readers of one body agree on, and what they might not.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -13,7 +13,7 @@ use super::idle::IdleConnections;
 /// event any more, but the handler shall not see its connection cut because a provider has hung up.
 pub(in crate::proxy) struct Answer {
     pub(in crate::proxy) head: Box<ResponseHeader>,
-    session: Option<HttpSession>,
+    session: Option<Box<HttpSession>>,
     idle: Arc<IdleConnections>,
     timeout: Duration,
 }
@@ -21,7 +21,7 @@ pub(in crate::proxy) struct Answer {
 impl Answer {
     pub(super) fn new(
         head: Box<ResponseHeader>,
-        session: HttpSession,
+        session: Box<HttpSession>,
         idle: Arc<IdleConnections>,
         timeout: Duration,
     ) -> Self {
@@ -35,7 +35,7 @@ impl Answer {
             Ok(Some(piece)) => Ok(Some(piece)),
             Ok(None) => {
                 if let Some(session) = self.session.take() {
-                    keep(session, &self.idle).await;
+                    keep(*session, &self.idle).await;
                 }
                 Ok(None)
             }
@@ -57,7 +57,7 @@ impl Drop for Answer {
             runtime.spawn(async move {
                 let read = async { while let Ok(Some(_)) = session.read_body_ref().await {} };
                 if tokio::time::timeout(timeout, read).await.is_ok() && session.is_body_done() {
-                    keep(session, &idle).await;
+                    keep(*session, &idle).await;
                 }
             });
         }

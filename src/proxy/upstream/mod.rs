@@ -146,12 +146,12 @@ impl Upstream {
             Err(_) => return Err(self.timed_out("the request was not taken")),
         };
 
-        let mut session = HttpSession::new(stream);
-        session.read_timeout = Some(self.config.timeout);
+        let mut session = Box::new(HttpSession::new(stream));
         let read = tokio::time::timeout_at(deadline, read_final_head(&mut session)).await;
         match (read, broken) {
             // An upstream may answer and close before it has read all of a body: then the answer stands.
             (Ok(Ok(head)), None | Some(_)) => {
+                session.read_timeout = Some(self.config.timeout);
                 Ok(Answer::new(head, session, Arc::clone(&self.idle), self.config.timeout))
             }
             (Ok(Err(_)), Some(cause)) => Err(Failure::Unknown(Doubt::Reset, cause)),

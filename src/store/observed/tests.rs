@@ -1,3 +1,5 @@
+//! A store that does not answer in time, and what is counted of one that does.
+
 use super::*;
 
 const TERMS: Terms = Terms { lease: Duration::from_secs(30), window: Duration::from_secs(3600) };

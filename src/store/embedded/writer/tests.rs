@@ -1,3 +1,5 @@
+//! Operations that wait together are committed together, and none spoils another.
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;

@@ -1,3 +1,5 @@
+//! Which answers of `INFO` prove that a Redis would forget.
+
 use super::*;
 
 const DURABLE: &str = "# Server\r\nredis_version:7.0.15\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\

@@ -4,12 +4,16 @@
 //! first event. Route names are the only unbounded label, and they come from the configuration. Methods are named
 //! after what happened; nobody outside this file knows a series' name.
 
+mod labels;
+
 use std::time::Duration;
 
 use prometheus::{
     Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry, TextEncoder,
 };
+
+pub use self::labels::{DeliveryResult, EventOutcome, StoreOperation};
 
 /// The process's metrics that belong to no single route, and the registry that holds all.
 pub struct Metrics {
@@ -47,150 +51,6 @@ pub struct RouteMetrics {
     /// Deliveries of this route that have not been answered yet.
     pub in_flight: IntGauge,
     auth_failures: Vec<(&'static str, IntCounter)>,
-}
-
-/// How a delivery was answered: the `hookonce-result` header and the metrics' `result` label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryResult {
-    /// One exchange with the received bytes.
-    First,
-    /// Every event was done already.
-    Duplicate,
-    /// A batch, each claimed event in an exchange of its own.
-    Split,
-    /// A batch, its claimed events in one exchange.
-    Filtered,
-    /// An event of it is in flight elsewhere.
-    InFlight,
-    /// Forwarded without a claim, because no key could be built.
-    Unkeyed,
-    /// Streamed through: no event.
-    Passed,
-    /// `mode: observe`.
-    Observe,
-    /// A method that is not taken.
-    Refused,
-    /// The signature or token was missing or wrong.
-    Unauthorized,
-    /// The body is over `max_body`.
-    TooLarge,
-    /// The process's byte budget is used up, too many deliveries wait, or it is stopping.
-    Busy,
-    /// The store did not answer.
-    StoreUnavailable,
-    /// The request was no whole, well-formed HTTP request.
-    BadRequest,
-    /// No route takes it.
-    NoRoute,
-    /// Something in the gateway itself broke.
-    InternalError,
-}
-
-impl DeliveryResult {
-    /// Every result, so that each is counted from the start.
-    pub const ALL: [Self; 16] = [
-        Self::First,
-        Self::Duplicate,
-        Self::Split,
-        Self::Filtered,
-        Self::InFlight,
-        Self::Unkeyed,
-        Self::Passed,
-        Self::Observe,
-        Self::Refused,
-        Self::Unauthorized,
-        Self::TooLarge,
-        Self::Busy,
-        Self::StoreUnavailable,
-        Self::BadRequest,
-        Self::NoRoute,
-        Self::InternalError,
-    ];
-
-    /// The word in header, label and log.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Duplicate => "duplicate",
-            Self::Split => "split",
-            Self::Filtered => "filtered",
-            Self::InFlight => "in-flight",
-            Self::Unkeyed => "unkeyed",
-            Self::Passed => "passed",
-            Self::Observe => "observe",
-            Self::Refused => "refused",
-            Self::Unauthorized => "unauthorized",
-            Self::TooLarge => "too-large",
-            Self::Busy => "busy",
-            Self::StoreUnavailable => "store-unavailable",
-            Self::BadRequest => "bad-request",
-            Self::NoRoute => "no-route",
-            Self::InternalError => "internal-error",
-        }
-    }
-}
-
-/// What became of one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventOutcome {
-    /// It was sent to the upstream under a claim.
-    First,
-    /// It was done already.
-    Duplicate,
-    /// It was still in flight elsewhere when the provider was answered.
-    InFlight,
-    /// It was sent without a claim.
-    Unkeyed,
-}
-
-impl EventOutcome {
-    const ALL: [Self; 4] = [Self::First, Self::Duplicate, Self::InFlight, Self::Unkeyed];
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Duplicate => "duplicate",
-            Self::InFlight => "in_flight",
-            Self::Unkeyed => "unkeyed",
-        }
-    }
-}
-
-/// The store's operations, as the `operation` label names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreOperation {
-    /// `claim`
-    Claim,
-    /// `settle`
-    Settle,
-    /// `release`
-    Release,
-    /// `renew`
-    Renew,
-    /// `promote`
-    Promote,
-    /// `look`
-    Look,
-    /// `health`
-    Health,
-}
-
-impl StoreOperation {
-    const ALL: [Self; 7] =
-        [Self::Claim, Self::Settle, Self::Release, Self::Renew, Self::Promote, Self::Look, Self::Health];
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Claim => "claim",
-            Self::Settle => "settle",
-            Self::Release => "release",
-            Self::Renew => "renew",
-            Self::Promote => "promote",
-            Self::Look => "look",
-            Self::Health => "health",
-        }
-    }
 }
 
 const OUTCOMES: [&str; 4] = ["delivered", "refused", "not_sent", "unknown"];
