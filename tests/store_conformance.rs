@@ -1,13 +1,21 @@
 //! What every store must do (`promises`), and what each must do about its own kinds of trouble.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test ends where it cannot go on")]
+
+#[path = "store/asking.rs"]
+mod asking;
 #[path = "store/embedded_troubles.rs"]
 mod embedded_troubles;
 #[path = "store/promises.rs"]
 mod promises;
+#[path = "store/redis_fitness.rs"]
+mod redis_fitness;
+#[path = "store/redis_outages.rs"]
+mod redis_outages;
 #[path = "store/redis_server.rs"]
 mod redis_server;
-#[path = "store/redis_troubles.rs"]
-mod redis_troubles;
+#[path = "store/redis_wire.rs"]
+mod redis_wire;
 #[path = "store/round_trips.rs"]
 mod round_trips;
 

@@ -8,8 +8,8 @@ use hookonce::claim::{Found, Record, Recorded, Token};
 use hookonce::config;
 use hookonce::store::ClaimStore;
 
+use crate::asking::{TERMS, claim, delivered, key, settle, unknown};
 use crate::open;
-use crate::promises::{TERMS, claim, delivered, key, settle, unknown};
 
 pub fn config_for(path: &Path) -> config::Store {
     config::Store::Embedded(config::Embedded { path: path.to_owned(), timeout: Duration::from_secs(10) })
@@ -43,6 +43,26 @@ async fn opening_a_file_again_keeps_what_is_done_and_ends_the_claims() {
         (&sending, Found::Done(died)),
     ] {
         assert_eq!(claim(&*store, key, &Token::fresh(), TERMS).await, found);
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_in_the_files_of_a_process_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, left) = (folder.path().join("keys.db"), folder.path().join("left.db"));
+    let store = open_at(&path).await;
+    let keys: Vec<_> = (0..20).map(|_| key()).collect();
+    for key in &keys {
+        settle(&*store, key, delivered(200), TERMS.window).await;
+    }
+    // What a kill would leave: the file and its log, without anything that closing does.
+    for suffix in ["", "-wal"] {
+        let name = |path: &Path| format!("{}{suffix}", path.display());
+        std::fs::copy(name(&path), name(&left)).unwrap();
+    }
+    let store = open_at(&left).await;
+    for key in &keys {
+        assert_eq!(claim(&*store, key, &Token::fresh(), TERMS).await, Found::Done(delivered(200)));
     }
 }
 

@@ -171,3 +171,10 @@ async fn rows_whose_time_has_come_are_removed_by_the_by() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test]
+async fn a_commit_waits_for_the_disk() {
+    let (writer, _, _folder) = writer();
+    let setting = writer.run(|table| table.connection.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0)));
+    assert_eq!(setting.await.unwrap().unwrap(), 2, "2 is `FULL`");
+}
