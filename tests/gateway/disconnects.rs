@@ -6,8 +6,10 @@ use crate::support::route::Route;
 use crate::support::store::{Store, on_both_stores};
 use crate::support::upstream::{Answer, Gate, Upstream};
 
+type HangUp = fn(Line);
+
 /// The two ways in which a provider hangs up.
-const HANGING_UP: [(&str, fn(Line)); 2] = [("reset", Line::reset), ("closed", drop)];
+const HANGING_UP: [(&str, HangUp); 2] = [("reset", Line::reset), ("closed", drop)];
 
 #[test]
 fn hanging_up_mid_exchange_leaves_the_work_done_and_the_retry_a_duplicate() {

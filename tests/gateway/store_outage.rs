@@ -13,15 +13,19 @@ use crate::support::upstream::{Answer, Gate, Upstream};
 /// The store's time-out is 500 ms; the rest is for slow machines.
 const PROMPT: Duration = Duration::from_secs(4);
 
+type Act = fn(&Redis);
+
+/// How Redis goes away, and how it comes back.
+const OUTAGES: [(&str, Act, Act); 2] =
+    [("killed", Redis::kill, Redis::start_again), ("frozen", Redis::freeze, Redis::thaw)];
+
 fn redis_of(store: &Store) -> &Redis {
     store.as_redis().expect("Redis")
 }
 
 #[test]
 fn without_redis_nothing_is_sent_and_the_answer_is_503_in_time() {
-    let outages: [(&str, fn(&Redis), fn(&Redis)); 2] =
-        [("killed", Redis::kill, Redis::start_again), ("frozen", Redis::freeze, Redis::thaw)];
-    for (name, end, begin) in outages {
+    for (name, end, begin) in OUTAGES {
         let store = Store::redis();
         let upstream = Upstream::start();
         let gateway = Gateway::start(&store, &[Route::stripe(upstream.address)]);
@@ -99,9 +103,7 @@ fn a_redis_that_is_not_there_yet_is_no_reason_not_to_start() {
 
 #[test]
 fn delivered_while_redis_is_gone_stands_and_is_recorded_later() {
-    let outages: [(&str, fn(&Redis), fn(&Redis)); 2] =
-        [("killed", Redis::kill, Redis::start_again), ("frozen", Redis::freeze, Redis::thaw)];
-    for (name, end, begin) in outages {
+    for (name, end, begin) in OUTAGES {
         let store = Store::redis();
         let redis = redis_of(&store);
         let upstream = Upstream::start();

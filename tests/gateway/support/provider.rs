@@ -255,8 +255,3 @@ pub fn stripe_with_body(body: Vec<u8>) -> Request {
     let signature = stripe_signature(SECRET, timestamp(Duration::ZERO), &body);
     Request::post("/webhooks/stripe", body).header("Stripe-Signature", &signature)
 }
-
-/// A delivery to `/webhooks/generic`, whose key is `$.id`.
-pub fn generic(id: &str) -> Request {
-    Request::post("/webhooks/generic", format!(r#"{{"id": "{id}", "at": 1.50}}"#))
-}
