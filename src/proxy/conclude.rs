@@ -61,6 +61,7 @@ impl Run<'_> {
             result,
             label,
             keys: self.items.iter().filter_map(|item| item.key.clone()).collect(),
+            identifies: first_seen.and(self.incoming.route.provider.as_ref()).map(|provider| provider.identifies()),
             first_seen,
             upstream_status: progress.upstream_status,
             exceptional: !progress.causes.is_empty()

@@ -33,6 +33,8 @@ pub(super) struct Forwarded {
     pub(super) keys: Vec<EventKey>,
     /// When a duplicate was first delivered.
     pub(super) first_seen: Option<Record>,
+    /// What the keys identify, where there was a duplicate: the answer to "why was this one not sent?".
+    pub(super) identifies: Option<&'static str>,
     pub(super) upstream_status: Option<u16>,
     pub(super) causes: Vec<String>,
     /// Whether anything went otherwise than a plain first or duplicate.

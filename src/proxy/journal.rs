@@ -22,6 +22,7 @@ pub(super) struct Line {
     pub(super) label: String,
     pub(super) keys: Vec<EventKey>,
     pub(super) first_seen: Option<Record>,
+    pub(super) identifies: Option<&'static str>,
     pub(super) upstream_status: Option<u16>,
     pub(super) causes: Vec<String>,
     pub(super) exceptional: bool,
@@ -35,6 +36,7 @@ impl Line {
             label: result.label().to_owned(),
             keys: Vec::new(),
             first_seen: None,
+            identifies: None,
             upstream_status: None,
             causes: cause.into_iter().collect(),
             exceptional: result != DeliveryResult::Passed,
@@ -43,8 +45,9 @@ impl Line {
 
     /// The line of a delivery that went all the way, without its reply.
     pub(super) fn of(forwarded: Forwarded) -> (super::respond::Reply, Self) {
-        let Forwarded { reply, result, label, keys, first_seen, upstream_status, causes, exceptional } = forwarded;
-        (reply, Self { result, label, keys, first_seen, upstream_status, causes, exceptional })
+        let Forwarded { reply, result, label, keys, first_seen, identifies, upstream_status, causes, exceptional } =
+            forwarded;
+        (reply, Self { result, label, keys, first_seen, identifies, upstream_status, causes, exceptional })
     }
 }
 
@@ -87,12 +90,13 @@ fn log_line(route: &str, line: &Line, sent: Option<u16>, took: Duration) {
     });
     let first_seen = first_seen.as_deref();
     let upstream_status = line.upstream_status;
+    let identifies = line.identifies;
     let keys = (!keys.is_empty()).then_some(keys.as_str());
     let cause = (!cause.is_empty()).then_some(cause.as_str());
     let result = line.label.as_str();
     if line.exceptional {
-        warn!(route, result, status, keys, upstream_status, first_seen, cause, milliseconds, "delivery");
+        warn!(route, result, status, keys, upstream_status, first_seen, identifies, cause, milliseconds, "delivery");
     } else {
-        info!(route, result, status, keys, upstream_status, first_seen, cause, milliseconds, "delivery");
+        info!(route, result, status, keys, upstream_status, first_seen, identifies, cause, milliseconds, "delivery");
     }
 }
