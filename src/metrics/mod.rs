@@ -19,14 +19,19 @@ pub use self::labels::{DeliveryResult, EventOutcome, StoreOperation};
 pub struct Metrics {
     registry: Registry,
     routes: RouteFamilies,
-    store_seconds: HistogramVec,
-    store_errors: IntCounterVec,
+    store: Vec<StoreMetrics>,
     leases_lost: IntCounter,
     panics: IntCounter,
     /// Deliveries that the upstream took and that could not be recorded yet.
     pub unsettled: IntGauge,
     store_up: Gauge,
     store_durable: Gauge,
+}
+
+/// One operation's series: the round trips that were answered, and the errors by [`STORE_ERROR_KINDS`].
+struct StoreMetrics {
+    seconds: Histogram,
+    errors: Vec<IntCounter>,
 }
 
 struct RouteFamilies {
@@ -140,12 +145,10 @@ impl Metrics {
             "Operations that the store did not answer, or answered with an error.",
             &["operation", "kind"],
         )?;
-        for operation in StoreOperation::ALL {
-            store_seconds.with_label_values(&[operation.label()]);
-            for kind in STORE_ERROR_KINDS {
-                store_errors.with_label_values(&[operation.label(), kind]);
-            }
-        }
+        let store = StoreOperation::ALL.map(|operation| StoreMetrics {
+            seconds: store_seconds.with_label_values(&[operation.label()]),
+            errors: STORE_ERROR_KINDS.map(|kind| store_errors.with_label_values(&[operation.label(), kind])).into(),
+        });
         let leases_lost = IntCounter::new(
             "hookonce_leases_lost_total",
             "Claims that ended, or were taken over, while their exchange was still running.",
@@ -169,17 +172,7 @@ impl Metrics {
         registry.register(Box::new(build_info.clone()))?;
         build_info.with_label_values(&[version]).set(1.0);
 
-        Ok(Self {
-            registry,
-            routes,
-            store_seconds,
-            store_errors,
-            leases_lost,
-            panics,
-            unsettled,
-            store_up,
-            store_durable,
-        })
+        Ok(Self { registry, routes, store: store.into(), leases_lost, panics, unsettled, store_up, store_durable })
     }
 
     /// The series of one route, all at zero. `auth_reasons` are the reasons a delivery can be unauthorised for.
@@ -209,12 +202,14 @@ impl Metrics {
 
     /// The store answered an operation.
     pub fn store_answered(&self, operation: StoreOperation, took: Duration) {
-        self.store_seconds.with_label_values(&[operation.label()]).observe(took.as_secs_f64());
+        self.store[operation as usize].seconds.observe(took.as_secs_f64());
     }
 
     /// The store did not answer an operation, or answered with an error.
     pub fn store_failed(&self, operation: StoreOperation, kind: &'static str) {
-        self.store_errors.with_label_values(&[operation.label(), kind]).inc();
+        if let Some(index) = STORE_ERROR_KINDS.iter().position(|known| *known == kind) {
+            self.store[operation as usize].errors[index].inc();
+        }
     }
 
     /// Whether the store answers.

@@ -3,12 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
-use http::header;
-use pingora::http::RequestHeader;
-
 use super::inflight::{Ended, Lead};
 use super::lease::OpenClaims;
+use super::request::Request;
 use super::upstream::{Answer, Failure};
 use super::{Core, Incoming};
 use crate::claim::{Doubt, Outcome};
@@ -126,9 +123,8 @@ impl Sender<'_> {
         let observe = route.config.mode == Mode::Observe;
         // At most once needs a connection that nobody has used: one that died while idle could swallow the request.
         let fresh = self.suppresses();
-        let (head, body) = match self.request(body) {
-            Ok(request) => request,
-            Err(error) => return Sent::Ended(Outcome::NotSent, error.to_string()),
+        let Some(request) = Request::new(incoming, body) else {
+            return Sent::Ended(Outcome::NotSent, "the request cannot be written as HTTP/1.1".to_owned());
         };
         let mut connection = match route.upstream.connect(fresh).await {
             Ok(connection) => connection,
@@ -147,14 +143,14 @@ impl Sender<'_> {
                 return Sent::NotBegun("the claim was lost before the first byte".to_owned());
             }
         }
-        let mut result = route.upstream.exchange(connection, &head, &body).await;
+        let mut result = route.upstream.exchange(connection, &request).await;
         if !fresh && matches!(result, Err(Failure::NotSent(_))) {
             // The idle connection was closed under us, and not a byte was written: a fresh one is as good as the first.
             connection = match route.upstream.connect(true).await {
                 Ok(connection) => connection,
                 Err(failure) => return ended(failure),
             };
-            result = route.upstream.exchange(connection, &head, &body).await;
+            result = route.upstream.exchange(connection, &request).await;
         }
         match result {
             Ok(answer) => {
@@ -173,38 +169,6 @@ impl Sender<'_> {
     fn suppresses(&self) -> bool {
         self.incoming.route.config.unknown_outcome == UnknownOutcome::Suppress
     }
-
-    /// The request as it goes to the upstream: the received head and body, but for what belongs to one hop.
-    fn request(&self, body: &Body) -> pingora::Result<(RequestHeader, Bytes)> {
-        let incoming = self.incoming;
-        let mut head = (*incoming.head).clone();
-        strip_hop_by_hop(&mut head);
-        head.set_version(http::Version::HTTP_11);
-        let (wanted_host, own_host) = incoming.route.upstream.host_header();
-        match wanted_host {
-            Some(host) => head.insert_header("Host", host)?,
-            None if !head.headers.contains_key(header::HOST) => head.insert_header("Host", own_host)?,
-            None => {}
-        }
-        let body = match (body, &incoming.extraction.batch) {
-            (Body::Only(events), Some(batch)) => {
-                let part = batch.part(events);
-                for digest in ["content-md5", "digest", "content-digest", "repr-digest"] {
-                    head.remove_header(digest);
-                }
-                for (name, value) in incoming.sign(&part) {
-                    head.insert_header(name, value)?;
-                }
-                part
-            }
-            _ => incoming.body.clone(),
-        };
-        let length = body.len().to_string();
-        if head.headers.get(header::CONTENT_LENGTH).is_none_or(|declared| declared.as_bytes() != length.as_bytes()) {
-            head.insert_header("Content-Length", length)?;
-        }
-        Ok((head, body))
-    }
 }
 
 fn ended(failure: Failure) -> Sent {
@@ -216,33 +180,4 @@ fn ended(failure: Failure) -> Sent {
 
 fn is_relayed(status: u16) -> bool {
     (200..300).contains(&status) || status >= 400
-}
-
-/// Drops what concerns only the connection it came over (RFC 9110, section 7.6.1), and `Expect`, which the gateway has
-/// answered itself: the whole body is here.
-fn strip_hop_by_hop(head: &mut RequestHeader) {
-    let nominated: Vec<String> = head
-        .headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|name| name.trim().to_ascii_lowercase())
-        // A sender that nominates these would have the handler lose what it needs to verify.
-        .filter(|name| name != "host" && name != "content-length" && !name.contains("signature"))
-        .collect();
-    for name in nominated.iter().map(String::as_str).chain([
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "expect",
-    ]) {
-        if head.headers.contains_key(name) {
-            head.remove_header(name);
-        }
-    }
 }

@@ -12,6 +12,7 @@ mod inflight;
 mod intake;
 mod journal;
 mod lease;
+mod request;
 mod respond;
 mod running;
 mod settle;

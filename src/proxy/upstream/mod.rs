@@ -10,22 +10,20 @@ mod idle;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pingora::connectors::TransportConnector;
-use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::http::ResponseHeader;
 use pingora::protocols::Stream;
-use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
+use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::{ALPN, HttpPeer};
 use tokio::io::AsyncWriteExt;
 
 use self::addresses::Addresses;
 pub(super) use self::answer::Answer;
 use self::idle::IdleConnections;
+use super::request::Request;
 use crate::claim::Doubt;
 use crate::config;
 
-/// Up to this size head and body go out in one write; above it, copying the body would cost more than a second call.
-const ONE_WRITE: usize = 16 * 1024;
 /// A request up to this size passes pingora's write buffer and is handed to the kernel in one call, which takes it
 /// whole or not at all while the socket's buffer is empty, as it is before a request.
 const ATOMIC_WRITE: usize = 1_460;
@@ -35,6 +33,7 @@ pub(super) struct Upstream {
     config: config::Upstream,
     connector: Arc<TransportConnector>,
     addresses: Addresses,
+    own_host: String,
     idle: Arc<IdleConnections>,
 }
 
@@ -56,7 +55,7 @@ pub(super) enum Failure {
 impl Upstream {
     pub(super) fn new(config: config::Upstream, connector: Arc<TransportConnector>) -> Self {
         let addresses = Addresses::new(&config.host, config.port);
-        Self { config, connector, addresses, idle: IdleConnections::new() }
+        Self { own_host: own_host(&config), config, connector, addresses, idle: IdleConnections::new() }
     }
 
     /// Connects, or takes an idle connection unless a `fresh` one is asked for. Name, connect and TLS together take no
@@ -113,24 +112,14 @@ impl Upstream {
     pub(super) async fn exchange(
         &self,
         connection: Connection,
-        head: &RequestHeader,
-        body: &Bytes,
+        Request { first, rest }: &Request,
     ) -> Result<Answer, Failure> {
-        let Some(mut wire) = http_req_header_to_wire(head) else {
-            return Err(Failure::NotSent("the request line cannot be written as HTTP/1.1".to_owned()));
-        };
-        let rest = if wire.len() + body.len() <= ONE_WRITE {
-            wire.extend_from_slice(body);
-            Bytes::new()
-        } else {
-            body.clone()
-        };
         let deadline = tokio::time::Instant::now() + self.config.timeout;
         let Connection { mut stream, reused } = connection;
         let written = tokio::time::timeout_at(deadline, async {
-            stream.write_all(&wire).await?;
+            stream.write_all(first).await?;
             if !rest.is_empty() {
-                stream.write_all(&rest).await?;
+                stream.write_all(rest).await?;
             }
             stream.flush().await
         })
@@ -138,7 +127,7 @@ impl Upstream {
         let broken = match written {
             Ok(Ok(())) => None,
             Ok(Err(error)) => {
-                if wire.len() <= ATOMIC_WRITE && rest.is_empty() && !self.config.tls {
+                if first.len() <= ATOMIC_WRITE && rest.is_empty() && !self.config.tls {
                     return Err(Failure::NotSent(format!("the connection was closed before the request: {error}")));
                 }
                 Some(format!("while sending: {error}"))
@@ -167,15 +156,17 @@ impl Upstream {
         Failure::Unknown(Doubt::TimedOut, format!("{what} within {:?}", self.config.timeout))
     }
 
-    /// What a request is sent with as its `Host`, where the route says so or the request brought none.
-    pub(super) fn host_header(&self) -> (Option<&str>, String) {
-        let host = &self.config.host;
-        let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        let default_port = if self.config.tls { 443 } else { 80 };
-        let own =
-            if self.config.port == default_port { bracketed } else { format!("{bracketed}:{}", self.config.port) };
-        (self.config.host_header.as_deref(), own)
+    /// The `Host` that the route sets, and the one of a request that brings none.
+    pub(super) fn host_header(&self) -> (Option<&str>, &str) {
+        (self.config.host_header.as_deref(), &self.own_host)
     }
+}
+
+fn own_host(config: &config::Upstream) -> String {
+    let host = &config.host;
+    let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    let default_port = if config.tls { 443 } else { 80 };
+    if config.port == default_port { bracketed } else { format!("{bracketed}:{}", config.port) }
 }
 
 async fn read_final_head(session: &mut HttpSession) -> pingora::Result<Box<ResponseHeader>> {
