@@ -37,8 +37,8 @@ fn a_forged_stale_or_missing_signature_is_401_and_the_true_delivery_still_passes
         if let Some(redis) = store.as_redis() {
             assert_eq!(redis.keys(), [""; 0]);
         }
-        assert_eq!(gateway.metric("hookonce_auth_failures_total{route=\"stripe\"}"), 8.0);
-        assert_eq!(gateway.metric("hookonce_auth_failures_total{reason=\"stale\"}"), 1.0);
+        gateway.wait_for_metric("hookonce_auth_failures_total{route=\"stripe\"}", 8.0);
+        gateway.wait_for_metric("hookonce_auth_failures_total{reason=\"stale\"}", 1.0);
         assert_eq!(gateway.metric("hookonce_store_seconds_count{operation=\"claim\"}"), 0.0);
 
         let delivery = post().header("Stripe-Signature", &stripe_signature(SECRET, now, &body));
@@ -75,7 +75,7 @@ fn what_a_failing_delivery_is_answered_can_be_chosen() {
         let forged = Request::post("/webhooks/stripe", stripe_body("evt_forged"));
         gateway.send(&forged).expect(status, "unauthorized");
         assert_eq!(upstream.count(), 0, "{choice}");
-        assert_eq!(gateway.metric("hookonce_auth_failures_total{reason=\"missing\"}"), 1.0);
+        gateway.wait_for_metric("hookonce_auth_failures_total{reason=\"missing\"}", 1.0);
     }
 }
 

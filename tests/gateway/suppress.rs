@@ -34,7 +34,7 @@ fn an_unknown_outcome_is_not_sent_again() {
             }
         }
         gate.open();
-        assert_eq!(gateway.metric("hookonce_exchanges_total{outcome=\"unknown\"}"), 4.0);
+        gateway.wait_for_metric("hookonce_exchanges_total{outcome=\"unknown\"}", 4.0);
     });
 }
 

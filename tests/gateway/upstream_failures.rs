@@ -23,7 +23,7 @@ fn what_the_handler_refuses_is_relayed_and_the_retry_is_forwarded() {
             gateway.send(&delivery).expect(200, "duplicate");
         }
         assert_eq!(upstream.count(), 18);
-        assert_eq!(gateway.metric("hookonce_exchanges_total{outcome=\"refused\"}"), 9.0);
+        gateway.wait_for_metric("hookonce_exchanges_total{outcome=\"refused\"}", 9.0);
     });
 }
 
@@ -57,7 +57,7 @@ fn a_refused_connection_is_502_and_the_retry_is_forwarded() {
         let delivery = provider::stripe("evt_refused_connection");
         gateway.send(&delivery).expect(502, "first");
         gateway.send(&delivery).expect(502, "first");
-        assert_eq!(gateway.metric("hookonce_exchanges_total{outcome=\"not_sent\"}"), 2.0);
+        gateway.wait_for_metric("hookonce_exchanges_total{outcome=\"not_sent\"}", 2.0);
         let upstream = absent.appear();
         gateway.send(&delivery).expect(200, "first");
         gateway.send(&delivery).expect(200, "duplicate");
@@ -88,7 +88,7 @@ fn a_timeout_is_504_and_the_retry_is_forwarded_under_redeliver() {
         gateway.send(&delivery).expect(200, "duplicate");
         gate.open();
         assert_eq!(upstream.count(), 2);
-        assert_eq!(gateway.metric("hookonce_exchanges_total{outcome=\"unknown\"}"), 1.0);
+        gateway.wait_for_metric("hookonce_exchanges_total{outcome=\"unknown\"}", 1.0);
     });
 }
 
@@ -113,7 +113,7 @@ fn a_connection_that_ends_without_an_answer_is_502_and_the_retry_is_forwarded_un
             gateway.send(&delivery).expect(200, "duplicate");
             assert_eq!(upstream.count(), before + 2, "{name}");
         }
-        assert_eq!(gateway.metric("hookonce_exchanges_total{outcome=\"unknown\"}"), 5.0);
+        gateway.wait_for_metric("hookonce_exchanges_total{outcome=\"unknown\"}", 5.0);
     });
 }
 
@@ -127,7 +127,7 @@ fn a_502_or_504_of_something_in_between_leaves_the_outcome_unknown() {
         gateway.send(&delivery).expect(status, "first");
         gateway.send(&delivery).expect(200, "first");
     }
-    assert_eq!(gateway.metric("hookonce_exchanges_total{outcome=\"unknown\"}"), 2.0);
+    gateway.wait_for_metric("hookonce_exchanges_total{outcome=\"unknown\"}", 2.0);
 }
 
 #[test]

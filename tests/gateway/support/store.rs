@@ -30,14 +30,15 @@ impl Store {
         }
     }
 
-    /// The `store` section. The time-outs are equal, so that one short lease suits both.
+    /// The `store` section. The embedded store keeps its default time-out of 2 s, since a commit waits for the disk; a
+    /// route's lease must be longer.
     pub fn section(&self) -> String {
         match self {
             Self::Redis { server, lines } => {
                 let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
                 format!("store:\n  redis:\n    url: {}\n    timeout: 500ms\n{lines}", server.url())
             }
-            Self::Embedded => "store:\n  embedded:\n    path: ./hookonce.db\n    timeout: 500ms\n".to_owned(),
+            Self::Embedded => "store:\n  embedded:\n    path: ./hookonce.db\n".to_owned(),
         }
     }
 }
