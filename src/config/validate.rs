@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::document::{Report, join};
 use super::schema::{
-    BatchMode, Config, ProviderKind, Route, Server, Store, StoreDown, UnknownOutcome, Upstream, Verify,
+    BatchMode, Config, Place, ProviderKind, Route, Server, Store, StoreDown, UnknownOutcome, Upstream, Verify,
 };
 
 /// The rules that concern the process as a whole.
@@ -28,6 +28,7 @@ pub(super) fn route(report: &Report<'_>, config: &Config, index: usize) {
     let at = At { report, path: format!("routes[{index}]") };
     unique(&at, &config.routes[..index], route);
     upstream(&at, &config.server, &route.upstream);
+    unwise::bypass(&at, route, &config.routes);
     if route.provider.kind == ProviderKind::None {
         return;
     }
@@ -161,7 +162,14 @@ fn batches(at: &At<'_>, route: &Route) {
             "needs `secret`, since every part is signed anew (or say `batch: whole`)",
         ),
         ProviderKind::Meta => {}
-        ProviderKind::Generic if route.provider.events.is_some() => {}
+        ProviderKind::Generic if route.provider.events.is_some() => {
+            if matches!(&route.provider.verify, Verify::Hmac { signature: Place::Query(_), .. }) {
+                at.refuse(
+                    &["batch", "verify"],
+                    "cannot sign the parts anew, since the signature stands in the URL, which is kept (say `batch: whole`)",
+                );
+            }
+        }
         ProviderKind::Generic => {
             at.refuse(&["batch", "provider", "events"], "needs `events`, which finds the elements of a delivery");
         }

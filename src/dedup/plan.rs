@@ -113,8 +113,10 @@ pub enum Plan {
 #[must_use]
 pub fn plan(items: &[Item], findings: &[Finding], rules: Rules) -> Plan {
     if rules.observe {
-        // What the store did not answer for may have been claimed, so it is settled like what was.
-        let settled = positions(findings, |finding| matches!(finding, Finding::Claimed | Finding::NoAnswer));
+        // What the store did not answer for may have been claimed, so it is settled like what was. An event that is
+        // open elsewhere is done if this exchange delivers it, whatever becomes of the other one.
+        let settled =
+            positions(findings, |finding| matches!(finding, Finding::Claimed | Finding::NoAnswer | Finding::Open));
         return Plan::Act { exchanges: vec![Exchange { items: settled, body: Body::Whole }], wait: Vec::new() };
     }
     if !rules.forward_without_store && findings.contains(&Finding::NoAnswer) {
@@ -124,21 +126,21 @@ pub fn plan(items: &[Item], findings: &[Finding], rules: Rules) -> Plan {
     let sent =
         positions(findings, |finding| matches!(finding, Finding::Claimed | Finding::Unkeyed | Finding::NoAnswer));
     let open = positions(findings, |finding| finding == Finding::Open);
-    let everything = sent.len() == items.len();
+    // A body that holds an event twice is cut even if that event is all there is: a handler would run both.
+    let as_received = sent.len() == items.len() && items.iter().all(|item| item.places.len() == 1);
     if sent.is_empty() {
         return Plan::Act { exchanges: Vec::new(), wait: open };
     }
     match rules.batch {
-        Batching::Split if items.len() > 1 => {
+        Batching::Split if items.len() > 1 || !as_received => {
             let exchanges = sent
                 .into_iter()
                 .map(|item| Exchange { items: vec![item], body: Body::Only(vec![items[item].event]) })
                 .collect();
             Plan::Act { exchanges, wait: open }
         }
-        Batching::Filter if !everything => {
-            let mut events: Vec<usize> = sent.iter().flat_map(|item| items[*item].places.iter().copied()).collect();
-            events.sort_unstable();
+        Batching::Filter if !as_received => {
+            let events = sent.iter().map(|item| items[*item].event).collect();
             Plan::Act { exchanges: vec![Exchange { items: sent, body: Body::Only(events) }], wait: open }
         }
         // As received it carries the open events too, so its success settles them as well: nothing is left to wait

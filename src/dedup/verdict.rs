@@ -47,7 +47,7 @@ pub fn status_for(outcome: Outcome) -> u16 {
         Outcome::Delivered(_) => 200,
         Outcome::Unknown(Doubt::TimedOut) => 504,
         // 101 and 3xx are never relayed: some senders would follow a redirect as a GET without a body.
-        Outcome::Refused(status) if status < 400 => 502,
+        Outcome::Refused(status) | Outcome::Unknown(Doubt::GaveUp(status)) if status < 400 => 502,
         Outcome::Refused(status) | Outcome::Unknown(Doubt::GaveUp(status)) => status,
         Outcome::NotSent | Outcome::Unknown(Doubt::Reset) => 502,
     }
@@ -73,7 +73,8 @@ pub enum Answer {
 ///
 /// A failed exchange is 503, or the 502 or 504 of what the gateway itself saw; never the handler's own 3xx or 4xx,
 /// which would make a provider give up the other events of the batch as well. Where the delivery is one event
-/// (`single`) that waited for a copy, it is answered like that copy.
+/// (`single`) that waited for a copy, it is answered like that copy: what the handler said of the event, a 4xx included,
+/// holds for all copies that were there when it said so.
 #[must_use]
 pub fn answer(ends: &[End], single: bool) -> Answer {
     let failed = ends.iter().filter_map(|end| match end {

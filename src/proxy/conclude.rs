@@ -41,7 +41,11 @@ impl Run<'_> {
         });
         let reply = match progress.answer.take() {
             Some(answer) => Reply::Relay(answer),
-            None => Reply::Own(self.own_answer(&ends, result)),
+            // Under `observe` everything rides on the one exchange, whatever is known of the events in it.
+            None => match progress.exchanged {
+                Some(end) if self.rules.observe => Reply::Own(self.own_answer(&[end], result)),
+                _ => Reply::Own(self.own_answer(&ends, result)),
+            },
         };
         let label = match result {
             DeliveryResult::Observe => format!("observe; would={}", would.label()),
@@ -81,14 +85,8 @@ impl Run<'_> {
             return self.would_be(found);
         }
         let sent = ends.iter().any(|end| matches!(end, End::Sent(_)));
-        if sent && progress.answer.is_none() && self.items.len() > 1 {
-            match self.rules.batch {
-                Batching::Split => return DeliveryResult::Split,
-                Batching::Filter if ends.iter().any(|end| !matches!(end, End::Sent(_))) => {
-                    return DeliveryResult::Filtered;
-                }
-                Batching::Filter | Batching::Whole => {}
-            }
+        if progress.cut {
+            return if self.rules.batch == Batching::Split { DeliveryResult::Split } else { DeliveryResult::Filtered };
         }
         if sent {
             return if self.items.iter().all(|item| item.key.is_none()) {
@@ -128,7 +126,7 @@ impl Run<'_> {
 
     fn own_answer(&self, ends: &[End], result: DeliveryResult) -> Own {
         let config = &self.incoming.route.config;
-        match verdict::answer(ends, self.items.len() == 1) {
+        match verdict::answer(ends, ends.len() == 1) {
             verdict::Answer::Accepted if result == DeliveryResult::Duplicate => {
                 Own::duplicate(&config.duplicate_response)
             }

@@ -1,7 +1,11 @@
 //! One exchange of a delivery: from the last check of its claims to its settlement.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, Semaphore, SemaphorePermit};
 
 use super::inflight::{Ended, Lead};
 use super::lease::OpenClaims;
@@ -23,11 +27,44 @@ const MOST_NOT_SENT: u32 = 8;
 pub(super) struct Pace {
     batch: bool,
     not_sent_in_a_row: AtomicU32,
+    /// The store did not answer when a claim had to be renewed: it will not for the next event either.
+    store_gone: AtomicBool,
+    side_by_side: Semaphore,
+    conversations: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
+}
+
+/// An exchange's turn: nothing else of its conversation runs meanwhile.
+struct Turn<'a> {
+    _conversation: Option<OwnedMutexGuard<()>>,
+    _place: Option<SemaphorePermit<'a>>,
 }
 
 impl Pace {
-    pub(super) fn new(events: usize) -> Self {
-        Self { batch: events > 1, not_sent_in_a_row: AtomicU32::new(0) }
+    pub(super) fn new(events: usize, concurrency: usize) -> Self {
+        Self {
+            batch: events > 1,
+            not_sent_in_a_row: AtomicU32::new(0),
+            store_gone: AtomicBool::new(false),
+            side_by_side: Semaphore::new(concurrency),
+            conversations: Mutex::default(),
+        }
+    }
+
+    /// Waits until nothing of the same conversation runs, and for a place among those that run side by side.
+    async fn turn(&self, conversation: Option<&str>) -> Turn<'_> {
+        if !self.batch {
+            return Turn { _conversation: None, _place: None };
+        }
+        let conversation = conversation.map(|conversation| {
+            let mut known = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(conversation.to_owned()).or_default())
+        });
+        let conversation = match conversation {
+            Some(conversation) => Some(conversation.lock_owned().await),
+            None => None,
+        };
+        // The semaphore is never closed, so there always is a place in the end.
+        Turn { _conversation: conversation, _place: self.side_by_side.acquire().await.ok() }
     }
 
     fn allows(&self, arrived: Instant) -> bool {
@@ -48,6 +85,8 @@ impl Pace {
 pub(super) struct Exchanged {
     pub(super) items: Vec<usize>,
     pub(super) end: End,
+    /// Whether its body was a part of the received one.
+    pub(super) cut: bool,
     /// The upstream's answer, where it is to be relayed.
     pub(super) answer: Option<Answer>,
     /// What the operator should know about it.
@@ -77,9 +116,13 @@ impl Sender<'_> {
     pub(super) async fn exchange(&self, exchange: Exchange, leads: Vec<Lead>) -> Exchanged {
         let Self { core, incoming, claims, .. } = self;
         let keys: Vec<EventKey> = exchange.items.iter().filter_map(|item| self.items[*item].key.clone()).collect();
+        let cut = exchange.body != Body::Whole;
+        let _turn = self.pace.turn(self.conversation(&exchange)).await;
         let started = Instant::now();
         let sent = if core.is_stopping() {
             Sent::NotBegun("the gateway is stopping".to_owned())
+        } else if self.pace.store_gone.load(Ordering::Relaxed) {
+            Sent::StoreUnavailable("the store did not answer for an event before".to_owned())
         } else if !self.pace.allows(incoming.arrived) {
             Sent::NotBegun("too late, or the upstream cannot be reached".to_owned())
         } else {
@@ -89,17 +132,15 @@ impl Sender<'_> {
             Sent::Answered(outcome, answer) => (outcome, Some(answer), None),
             Sent::Ended(outcome, cause) => (outcome, None, Some(cause)),
             Sent::NotBegun(cause) => {
-                core.settler.release(claims, &keys).await;
-                claims.close(&keys);
-                leads.into_iter().for_each(|lead| lead.end(Ended::GaveUp));
+                core.settler.release(claims, &keys, leads, Ended::GaveUp).await;
                 let (end, cause) = (End::NotBegun, Some(cause));
-                return Exchanged { items: exchange.items, end, answer: None, cause, status: None };
+                return Exchanged { items: exchange.items, end, cut, answer: None, cause, status: None };
             }
             Sent::StoreUnavailable(cause) => {
-                core.settler.release_later(claims, keys);
-                leads.into_iter().for_each(|lead| lead.end(Ended::Unavailable));
+                self.pace.store_gone.store(true, Ordering::Relaxed);
+                core.settler.release_later(claims, keys, leads, Ended::Unavailable);
                 let (end, cause) = (End::StoreUnavailable, Some(cause));
-                return Exchanged { items: exchange.items, end, answer: None, cause, status: None };
+                return Exchanged { items: exchange.items, end, cut, answer: None, cause, status: None };
             }
         };
         self.pace.note(outcome);
@@ -113,47 +154,29 @@ impl Sender<'_> {
 
         let status = answer.as_ref().map(|answer| answer.head.status.as_u16());
         // Only the received bytes bring an answer that is the provider's; 101 and 3xx are never relayed.
-        let relayed = exchange.body == Body::Whole && status.is_some_and(is_relayed);
-        Exchanged { items: exchange.items, end: End::Sent(outcome), answer: answer.filter(|_| relayed), cause, status }
+        let relayed = !cut && status.is_some_and(is_relayed);
+        let answer = answer.filter(|_| relayed);
+        Exchanged { items: exchange.items, end: End::Sent(outcome), cut, answer, cause, status }
+    }
+
+    fn conversation(&self, exchange: &Exchange) -> Option<&str> {
+        match exchange.items.as_slice() {
+            [only] => self.incoming.extraction.events[self.items[*only].event].conversation.as_deref(),
+            _ => None,
+        }
     }
 
     async fn send(&self, body: &Body, keys: &[EventKey]) -> Sent {
-        let Self { incoming, claims, .. } = self;
+        let incoming = self.incoming;
         let route = &incoming.route;
-        let observe = route.config.mode == Mode::Observe;
         // At most once needs a connection that nobody has used: one that died while idle could swallow the request.
         let fresh = self.suppresses();
         let Some(request) = Request::new(incoming, body) else {
             return Sent::Ended(Outcome::NotSent, "the request cannot be written as HTTP/1.1".to_owned());
         };
-        let mut connection = match route.upstream.connect(fresh).await {
-            Ok(connection) => connection,
-            Err(failure) => return ended(failure),
-        };
-        // The last moment before the first byte: from here on, the claims must be ours.
-        let claimed: Vec<EventKey> = keys.iter().filter(|key| claims.holds(key)).cloned().collect();
-        if !claimed.is_empty() && !observe {
-            if self.suppresses() {
-                match claims.promote(&claimed).await {
-                    Ok(true) => {}
-                    Ok(false) => return Sent::NotBegun("the claim was lost before the first byte".to_owned()),
-                    Err(error) => return Sent::StoreUnavailable(error.to_string()),
-                }
-            } else if !claims.fit_to_send(&claimed).await {
-                return Sent::NotBegun("the claim was lost before the first byte".to_owned());
-            }
-        }
-        let mut result = route.upstream.exchange(connection, &request).await;
-        if !fresh && matches!(result, Err(Failure::NotSent(_))) {
-            // The idle connection was closed under us, and not a byte was written: a fresh one is as good as the first.
-            connection = match route.upstream.connect(true).await {
-                Ok(connection) => connection,
-                Err(failure) => return ended(failure),
-            };
-            result = route.upstream.exchange(connection, &request).await;
-        }
-        match result {
-            Ok(answer) => {
+        match self.attempt(&request, keys, fresh).await {
+            Err(not_begun) => not_begun,
+            Ok(Ok(answer)) => {
                 let status = answer.head.status.as_u16();
                 let outcome = match status {
                     200..=299 => Outcome::Delivered(status),
@@ -162,19 +185,52 @@ impl Sender<'_> {
                 };
                 Sent::Answered(outcome, answer)
             }
-            Err(failure) => ended(failure),
+            Ok(Err(Failure::NotSent(cause))) => Sent::Ended(Outcome::NotSent, cause),
+            Ok(Err(Failure::Unknown(doubt, cause))) => Sent::Ended(Outcome::Unknown(doubt), cause),
+        }
+    }
+
+    /// Connects, makes sure of the claims, and sends. `Err`: nothing was sent, and nothing may be.
+    async fn attempt(
+        &self,
+        request: &Request,
+        keys: &[EventKey],
+        mut fresh: bool,
+    ) -> Result<Result<Answer, Failure>, Sent> {
+        let upstream = &self.incoming.route.upstream;
+        loop {
+            let connection = match upstream.connect(fresh).await {
+                Ok(connection) => connection,
+                Err(failure) => return Ok(Err(failure)),
+            };
+            // The last moment before the first byte: from here on, the claims must be ours.
+            self.make_sure(keys).await?;
+            let reused = connection.reused;
+            match upstream.exchange(connection, request).await {
+                // The idle connection was closed under us, and not a byte was written: a fresh one is as good as new.
+                Err(Failure::NotSent(_)) if reused => fresh = true,
+                result => return Ok(result),
+            }
+        }
+    }
+
+    /// Makes sure that what this delivery has claimed of `keys` is still its own, as strictly as the route asks.
+    async fn make_sure(&self, keys: &[EventKey]) -> Result<(), Sent> {
+        let claims = self.claims;
+        let claimed: Vec<EventKey> = keys.iter().filter(|key| claims.holds(key)).cloned().collect();
+        if claimed.is_empty() || self.incoming.route.config.mode == Mode::Observe {
+            return Ok(());
+        }
+        let ours = if self.suppresses() { claims.promote(&claimed).await } else { claims.fit_to_send(&claimed).await };
+        match ours {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Sent::NotBegun("the claim was lost before the first byte".to_owned())),
+            Err(error) => Err(Sent::StoreUnavailable(error.to_string())),
         }
     }
 
     fn suppresses(&self) -> bool {
         self.incoming.route.config.unknown_outcome == UnknownOutcome::Suppress
-    }
-}
-
-fn ended(failure: Failure) -> Sent {
-    match failure {
-        Failure::NotSent(cause) => Sent::Ended(Outcome::NotSent, cause),
-        Failure::Unknown(doubt, cause) => Sent::Ended(Outcome::Unknown(doubt), cause),
     }
 }
 

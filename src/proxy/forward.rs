@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use futures_util::stream;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::exchange::{Exchanged, Pace, Sender};
@@ -15,7 +16,7 @@ use super::inflight::{Ended, Lead, Place};
 use super::lease::OpenClaims;
 use super::respond::Reply;
 use super::upstream::Answer;
-use super::wait::{Waited, still_open, wait_for};
+use super::wait::{Wait, Waited, Waiting};
 use super::{Core, Incoming};
 use crate::claim::{Found, Record, Terms};
 use crate::config::{BatchMode, Mode, StoreDown};
@@ -56,6 +57,10 @@ pub(super) struct Progress {
     places: Vec<Option<Place>>,
     findings: Vec<Finding>,
     pub(super) ends: Vec<Option<End>>,
+    /// How the last exchange ended, whatever it carried: under `observe` it may carry no claim at all.
+    pub(super) exchanged: Option<End>,
+    /// Whether a body was cut.
+    pub(super) cut: bool,
     pub(super) answer: Option<Answer>,
     pub(super) upstream_status: Option<u16>,
     pub(super) causes: Vec<String>,
@@ -76,7 +81,7 @@ pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> Forwarded {
         core: &core,
         incoming: &incoming,
         claims: OpenClaims::new(Arc::clone(&core.store), Arc::clone(&core.metrics), terms),
-        pace: Pace::new(items.len()),
+        pace: Pace::new(items.len(), config.batch_concurrency),
         rules: Rules {
             batch: batching,
             forward_without_store: config.store_down == StoreDown::Forward,
@@ -130,7 +135,7 @@ impl Run<'_> {
             causes.dedup();
         }
         let ends = vec![None; self.items.len()];
-        Progress { places, findings, ends, answer: None, upstream_status: None, causes }
+        Progress { places, findings, ends, exchanged: None, cut: false, answer: None, upstream_status: None, causes }
     }
 
     async fn act(&self, progress: &mut Progress) {
@@ -140,32 +145,102 @@ impl Run<'_> {
                 // First every exchange of its own claims is begun, then it waits for what others hold: two deliveries
                 // that hold each other's events in opposite order both get on.
                 let leads = progress.take_leads(&exchanges);
-                let places: Vec<Option<Place>> = wait.iter().map(|item| progress.places[*item].take()).collect();
-                let (exchanged, waited) =
-                    tokio::join!(self.exchange_all(exchanges, leads), self.wait_for_all(&wait, places));
+                let waits = progress.take_waits(&wait, &self.items);
+                let (exchanged, (freed, waited)) =
+                    tokio::join!(self.exchange_all(exchanges, leads), self.wait_for_all(waits));
                 self.note(progress, exchanged);
-                for finding in &mut progress.findings {
-                    *finding = Finding::Ended;
-                }
-                for (item, waited) in wait.into_iter().zip(waited) {
-                    match waited {
-                        Waited::Claimed(lead) => {
-                            progress.findings[item] = Finding::Claimed;
-                            progress.places[item] = Some(Place::Lead(lead));
+                self.note(progress, freed);
+                self.send_what_became_free(progress, waited).await;
+            }
+        }
+    }
+
+    /// Waits for what others hold. What becomes free is sent at once where each event is sent by itself; else its claim
+    /// comes back, to be sent together with the others. Answers the exchanges, and how the other waits ended.
+    async fn wait_for_all(&self, waits: Vec<Wait>) -> (Vec<Exchanged>, Vec<(usize, Waited)>) {
+        if waits.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        // Beyond the bound nobody waits: a gateway that is full answers, it does not grow.
+        let Ok(_permit) = self.core.waiting.try_acquire() else {
+            let open = |Wait { item, .. }| (item, Waited::Ended(End::Open(self.claims.terms.lease)));
+            return (Vec::new(), waits.into_iter().map(open).collect());
+        };
+        let deadline = Instant::now() + self.incoming.route.config.in_flight.wait;
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let waiting = Waiting::new(self.core, &self.claims, deadline, waits);
+        // The receiver lives until the waiting has ended, so nothing told is lost.
+        let waiting = waiting.run(move |item, waited| drop(tell.send((item, waited))));
+        let sender = self.sender();
+        let sending = async {
+            let mut running = FuturesUnordered::new();
+            let mut exchanged = Vec::new();
+            let mut ended = Vec::new();
+            loop {
+                tokio::select! {
+                    next = told.recv() => match next {
+                        Some((item, Waited::Claimed(lead))) if self.sends_each() => {
+                            running.extend(self.alone(item).map(|alone| sender.exchange(alone, vec![lead])));
                         }
-                        Waited::Ended(end) => progress.ends[item] = Some(end),
-                    }
+                        Some(other) => ended.push(other),
+                        None => break,
+                    },
+                    Some(done) = running.next() => exchanged.push(done),
                 }
-                // What became free while it waited is sent now.
-                if let Plan::Act { exchanges, .. } = plan(&self.items, &progress.findings, self.rules)
-                    && !self.rules.observe
-                {
-                    let leads = progress.take_leads(&exchanges);
-                    let exchanged = self.exchange_all(exchanges, leads).await;
-                    self.note(progress, exchanged);
+            }
+            exchanged.extend(running.collect::<Vec<_>>().await);
+            (exchanged, ended)
+        };
+        let ((), sent) = tokio::join!(waiting, sending);
+        sent
+    }
+
+    /// What is left after waiting: how the waits ended, and what is claimed and goes out together.
+    async fn send_what_became_free(&self, progress: &mut Progress, waited: Vec<(usize, Waited)>) {
+        for finding in &mut progress.findings {
+            *finding = Finding::Ended;
+        }
+        for (item, waited) in waited {
+            match waited {
+                Waited::Claimed(lead) => {
+                    progress.findings[item] = Finding::Claimed;
+                    progress.places[item] = Some(Place::Lead(lead));
+                }
+                Waited::Ended(end) => {
+                    // Where the rest is sent as it came, what is still open goes along, and is settled with it.
+                    if !matches!(end, End::Duplicate(_)) {
+                        progress.findings[item] = Finding::Open;
+                    }
+                    progress.ends[item] = Some(end);
                 }
             }
         }
+        if progress.findings.contains(&Finding::Claimed)
+            && let Plan::Act { exchanges, .. } = plan(&self.items, &progress.findings, self.rules)
+        {
+            let leads = progress.take_leads(&exchanges);
+            let exchanged = self.exchange_all(exchanges, leads).await;
+            self.note(progress, exchanged);
+        }
+    }
+
+    /// Whether each event of this delivery is sent by itself.
+    fn sends_each(&self) -> bool {
+        self.items.len() == 1 || self.rules.batch == Batching::Split
+    }
+
+    /// The exchange of one item by itself.
+    fn alone(&self, item: usize) -> Option<Exchange> {
+        let mut findings = vec![Finding::Ended; self.items.len()];
+        findings[item] = Finding::Claimed;
+        match plan(&self.items, &findings, self.rules) {
+            Plan::Act { mut exchanges, .. } => exchanges.pop(),
+            Plan::Unavailable => None,
+        }
+    }
+
+    fn sender(&self) -> Sender<'_> {
+        Sender { core: self.core, incoming: self.incoming, items: &self.items, claims: &self.claims, pace: &self.pace }
     }
 
     /// Nothing is sent; what was or may have been claimed is freed in the background.
@@ -185,77 +260,39 @@ impl Run<'_> {
                 lead.end(ended);
             }
         }
-        self.core.settler.release_later(&self.claims, claimed);
+        self.core.settler.release_later(&self.claims, claimed, Vec::new(), Ended::Unavailable);
     }
 
-    /// Has all exchanges: chains side by side, up to the route's `batch_concurrency`.
+    /// Has all exchanges: those of one conversation one after the other, the others side by side.
     async fn exchange_all(&self, exchanges: Vec<Exchange>, mut leads: HashMap<usize, Lead>) -> Vec<Exchanged> {
-        let sender = Sender {
-            core: self.core,
-            incoming: self.incoming,
-            items: &self.items,
-            claims: &self.claims,
-            pace: &self.pace,
+        let mut with_leads = |exchange: Exchange| {
+            let leads: Vec<Lead> = exchange.items.iter().filter_map(|item| leads.remove(item)).collect();
+            (exchange, leads)
         };
-        let mut of = |exchange: &Exchange| -> Vec<Lead> {
-            exchange.items.iter().filter_map(|item| leads.remove(item)).collect()
-        };
-        if exchanges.len() == 1 {
+        if exchanges.len() <= 1 {
             let mut all = Vec::with_capacity(1);
-            for exchange in exchanges {
-                let leads = of(&exchange);
-                all.push(sender.exchange(exchange, leads).await);
+            for (exchange, leads) in exchanges.into_iter().map(with_leads) {
+                all.push(self.sender().exchange(exchange, leads).await);
             }
             return all;
         }
-        let chains: Vec<Vec<(Exchange, Vec<Lead>)>> = chains(exchanges, &self.items, &self.incoming.extraction.events)
-            .into_iter()
-            .map(|chain| {
-                chain
-                    .into_iter()
-                    .map(|exchange| {
-                        let leads = of(&exchange);
-                        (exchange, leads)
-                    })
-                    .collect()
-            })
-            .collect();
-        let sender = &sender;
-        let ended: Vec<Vec<Exchanged>> = stream::iter(chains)
-            .map(|chain| async move {
-                let mut ended = Vec::with_capacity(chain.len());
-                for (exchange, leads) in chain {
-                    ended.push(sender.exchange(exchange, leads).await);
-                }
-                ended
-            })
-            .buffer_unordered(self.incoming.route.config.batch_concurrency)
-            .collect()
-            .await;
-        ended.into_iter().flatten().collect()
-    }
-
-    async fn wait_for_all(&self, wait: &[usize], places: Vec<Option<Place>>) -> Vec<Waited> {
-        if wait.is_empty() {
-            return Vec::new();
-        }
-        let deadline = Instant::now() + self.incoming.route.config.in_flight.wait;
-        // Beyond the bound nobody waits: a gateway that is full answers, it does not grow.
-        let permit = self.core.waiting.try_acquire();
-        let waits = wait.iter().zip(places).map(|(item, place)| async {
-            match (&self.items[*item].key, place) {
-                (Some(key), Some(place)) if permit.is_ok() && !self.core.is_stopping() => {
-                    wait_for(self.core, &self.claims, key, place, deadline).await
-                }
-                (Some(key), _) => still_open(self.core, &self.claims, key).await,
-                (None, _) => Waited::Ended(End::NotBegun),
+        let chains = chains(exchanges, &self.items, &self.incoming.extraction.events);
+        let chains: Vec<Vec<_>> =
+            chains.into_iter().map(|chain| chain.into_iter().map(&mut with_leads).collect()).collect();
+        let ended = join_all(chains.into_iter().map(|chain| async {
+            let mut ended = Vec::with_capacity(chain.len());
+            for (exchange, leads) in chain {
+                ended.push(self.sender().exchange(exchange, leads).await);
             }
-        });
-        join_all(waits).await
+            ended
+        }));
+        ended.await.into_iter().flatten().collect()
     }
 
     fn note(&self, progress: &mut Progress, exchanged: Vec<Exchanged>) {
-        for Exchanged { items, end, answer, cause, status } in exchanged {
+        for Exchanged { items, end, cut, answer, cause, status } in exchanged {
+            progress.exchanged = Some(end);
+            progress.cut |= cut;
             for item in items {
                 progress.ends[item] = Some(end);
             }
@@ -273,6 +310,15 @@ impl Run<'_> {
 }
 
 impl Progress {
+    /// What is to be waited for, with this delivery's place at each.
+    fn take_waits(&mut self, wait: &[usize], items: &[Item]) -> Vec<Wait> {
+        let waits = wait.iter().filter_map(|item| {
+            let (key, place) = (items[*item].key.clone()?, self.places[*item].take()?);
+            Some(Wait { item: *item, key, place })
+        });
+        waits.collect()
+    }
+
     /// This delivery's places at the events of these exchanges.
     fn take_leads(&mut self, exchanges: &[Exchange]) -> HashMap<usize, Lead> {
         let mut leads = HashMap::new();

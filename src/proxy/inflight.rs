@@ -96,11 +96,11 @@ impl Lead {
         self.tell(ended);
     }
 
-    /// Tells the copies that the event is done. The key stays here, known as done, until the returned lead is dropped:
-    /// when the record is acknowledged.
+    /// Tells the copies how it ended. The key stays here, and later copies are told the same, until the returned lead is
+    /// dropped: when the store has acknowledged it.
     #[must_use]
-    pub(super) fn done_unrecorded(self, record: Record) -> Self {
-        self.tell(Ended::Done(record));
+    pub(super) fn told(self, ended: Ended) -> Self {
+        self.tell(ended);
         self
     }
 
@@ -179,7 +179,7 @@ mod tests {
     async fn a_delivered_event_is_known_until_its_record_is_acknowledged() {
         let map = InFlight::new();
         let key = EventKey::new("r", [Some("1")]);
-        let unrecorded = lead(&map, &key).done_unrecorded(RECORD);
+        let unrecorded = lead(&map, &key).told(Ended::Done(RECORD));
         assert_eq!(follow(&map, &key).ended().await, Ended::Done(RECORD));
         drop(unrecorded);
         drop(lead(&map, &key));

@@ -186,8 +186,9 @@ fn method(route: &ServedRoute, head: &RequestHeader) -> Taken {
     match *method {
         Method::POST => Taken::Delivered,
         Method::GET | Method::HEAD | Method::OPTIONS => {
+            // A length that is written in an odd way is a length.
             let has_body = head.headers.contains_key(header::TRANSFER_ENCODING)
-                || body::declared_length(head).is_some_and(|length| length > 0);
+                || head.headers.get_all(header::CONTENT_LENGTH).iter().any(|length| length != "0");
             if has_body { Taken::Refused(format!("`{method}` with a body")) } else { Taken::Passed }
         }
         _ => Taken::Refused(format!("`{method}`")),

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::warn;
 
@@ -23,17 +24,22 @@ pub(super) struct OpenClaims {
     pub(super) token: Token,
     pub(super) terms: Terms,
     held: Mutex<HashMap<EventKey, Hold>>,
+    promotes: AtomicBool,
 }
 
 #[derive(Clone, Copy)]
 enum Hold {
+    /// Ours until then, unless it is renewed.
     Until(Instant),
+    /// Its settlement is under way, and may reach the store before a renewal would.
+    Settling,
+    /// It ended, or somebody else has it.
     Lost,
 }
 
 impl OpenClaims {
     pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, terms: Terms) -> Self {
-        Self { store, metrics, token: Token::fresh(), terms, held: Mutex::default() }
+        Self { store, metrics, token: Token::fresh(), terms, held: Mutex::default(), promotes: AtomicBool::new(false) }
     }
 
     /// Claims `keys` in one round trip, and holds what it got.
@@ -55,23 +61,43 @@ impl OpenClaims {
     }
 
     /// Whether each of `keys` may be sent now: it is still ours, with at least a third of its lease left. Where less is
-    /// left, it is renewed first.
-    pub(super) async fn fit_to_send(&self, keys: &[EventKey]) -> bool {
+    /// left, it is renewed first; an error means that the store did not answer that.
+    pub(super) async fn fit_to_send(&self, keys: &[EventKey]) -> Result<bool, StoreError> {
         if self.all_fresh(keys) {
-            return true;
+            return Ok(true);
         }
-        self.renew().await;
-        self.all_fresh(keys)
+        let renewed = self.renew().await;
+        if self.all_fresh(keys) { Ok(true) } else { renewed.map(|()| false) }
     }
 
     /// Makes each of `keys` sending. `false`: one is no longer ours, and nothing may be sent.
     pub(super) async fn promote(&self, keys: &[EventKey]) -> Result<bool, StoreError> {
+        self.promotes.store(true, Ordering::Relaxed);
         let promotions = keys.iter().map(|key| self.store.promote(key, &self.token, self.terms.window));
         let mut all_ours = true;
         for promoted in futures_util::future::join_all(promotions).await {
             all_ours &= promoted?;
         }
         Ok(all_ours)
+    }
+
+    /// Whether a promotion was tried: the keys may be sending.
+    pub(super) fn may_be_sending(&self) -> bool {
+        self.promotes.load(Ordering::Relaxed)
+    }
+
+    /// How long a claim of ours can outlive this moment if nobody settles it: its lease; or, once it may have been
+    /// promoted, the window, since a sending key is never taken over.
+    pub(super) fn longest_life(&self) -> Duration {
+        if self.may_be_sending() { self.terms.window } else { self.terms.lease }
+    }
+
+    /// The settlement of `keys` is under way: they are not renewed any more.
+    pub(super) fn settling(&self, keys: &[EventKey]) {
+        let mut held = self.held();
+        for key in keys {
+            held.entry(key.clone()).and_modify(|hold| *hold = Hold::Settling);
+        }
     }
 
     /// Takes `keys` out of the open claims: their settlement is acknowledged, or goes on elsewhere.
@@ -91,25 +117,27 @@ impl OpenClaims {
             }
             tokio::select! {
                 done = &mut work => return done,
-                () = self.renew() => {}
+                _ = self.renew() => {}
             }
         }
     }
 
-    async fn renew(&self) {
+    /// Renews every open claim. An error: the store did not answer for at least one of them.
+    async fn renew(&self) -> Result<(), StoreError> {
         let keys: Vec<EventKey> = {
             let held = self.held();
             held.iter().filter(|(_, hold)| matches!(hold, Hold::Until(_))).map(|(key, _)| key.clone()).collect()
         };
         if keys.is_empty() {
-            return;
+            return Ok(());
         }
+        let mut answered = Ok(());
         let sent = Instant::now();
         let renewed = self.store.renew(&keys, &self.token, self.terms).await;
         let mut held = self.held();
         for (key, renewed) in keys.iter().zip(renewed) {
-            // A claim that was closed while the renewal was under way is no longer here.
-            let Some(hold) = held.get_mut(key) else { continue };
+            // A claim that was settled while the renewal was under way is not ours to judge any more.
+            let Some(hold @ Hold::Until(_)) = held.get_mut(key) else { continue };
             match renewed {
                 Ok(true) => *hold = Hold::Until(sent + self.terms.lease),
                 Ok(false) => {
@@ -118,9 +146,13 @@ impl OpenClaims {
                     warn!(%key, "the claim ended while its event was in flight: another gateway may send it again");
                 }
                 // The lease may still hold; the next third asks again.
-                Err(error) => warn!(%key, %error, "the claim was not renewed"),
+                Err(error) => {
+                    warn!(%key, %error, "the claim was not renewed");
+                    answered = Err(error);
+                }
             }
         }
+        answered
     }
 
     fn all_fresh(&self, keys: &[EventKey]) -> bool {
@@ -128,7 +160,7 @@ impl OpenClaims {
         let held = self.held();
         keys.iter().all(|key| match held.get(key) {
             Some(Hold::Until(end)) => end.saturating_duration_since(now) >= self.terms.lease / 3,
-            Some(Hold::Lost) | None => false,
+            Some(Hold::Settling | Hold::Lost) | None => false,
         })
     }
 

@@ -1,7 +1,7 @@
 //! The way of a delivery, at pingora's hand: [`Gateway`] delegates each of its phases to one file.
 //!
 //! `intake` takes the request in (with `body`), `forward` takes the delivery from claim to answer (with `inflight`,
-//! `lease`, `wait`, `exchange`, `upstream`, `settle` and `conclude`), `respond` writes the answer, and `journal` tells
+//! `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`, `unsettled` and `conclude`), `respond` writes the answer, and `journal` tells
 //! about it.
 
 mod body;
@@ -16,6 +16,7 @@ mod request;
 mod respond;
 mod running;
 mod settle;
+mod unsettled;
 mod upstream;
 mod wait;
 
@@ -59,7 +60,7 @@ struct Core {
     routes: Vec<Arc<ServedRoute>>,
     store: Arc<dyn ClaimStore>,
     metrics: Arc<Metrics>,
-    settler: Arc<Settler>,
+    settler: Settler,
     in_flight: Arc<InFlight>,
     budget: Budget,
     body_timeout: Duration,

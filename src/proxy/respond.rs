@@ -121,13 +121,13 @@ pub(super) async fn write_own(session: &mut Session, own: &Own, result: &str) ->
     if !own.body.is_empty() {
         session.write_response_body(Some(own.body.clone()), true).await?;
     }
-    if own.status == 413 {
+    if own.status != 408 && !session.is_body_done() {
         linger(session).await;
     }
     Ok(own.status)
 }
 
-/// Reads on for a moment after a body was refused. Closing a connection with unread data resets it, and the reset can
+/// Reads on for a moment where a body was not read, or not to its end. Closing a connection with unread data resets it, and the reset can
 /// overtake the answer, which the sender would never see.
 async fn linger(session: &mut Session) {
     let rest = async { while let Ok(Some(_)) = session.read_request_body().await {} };

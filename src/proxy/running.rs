@@ -86,11 +86,11 @@ impl Stopping {
     /// Waits until every exchange has ended, every answer is written and every settlement acknowledged.
     pub async fn ended(&self) {
         self.core.running.idle().await;
-        self.core.settler.settled().await;
+        self.core.settler.unsettled().settled().await;
     }
 
     /// Logs what could not be settled: the process must end now.
     pub fn give_up(&self) {
-        self.core.settler.give_up();
+        self.core.settler.unsettled().give_up();
     }
 }

@@ -366,3 +366,61 @@ fn a_killed_gateways_batch_is_finished_by_the_retry() {
     crate::support::eventually("the retry is accepted", || (gateway.send(&batch).status == 200).then_some(()));
     assert_eq!(all_seen(&upstream), ["1", "2", "2", "3"]);
 }
+
+#[test]
+fn a_delivery_that_holds_one_event_twice_is_cut_to_one() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[meta(&upstream)]);
+    let answer = gateway.send(&delivery(&body(&[message("1", "a"), message("1", "a")], &[]))).expect(200, "split");
+    assert_eq!(label(&answer), "split; first=1; duplicate=0; failed=0; open=0; unkeyed=0");
+    let received = upstream.wait_for(1);
+    assert_eq!(String::from_utf8_lossy(&received.body).matches("wamid.1").count(), 1);
+    assert_eq!(upstream.count(), 1);
+}
+
+#[test]
+fn an_event_that_becomes_free_is_sent_while_others_are_still_waited_for() {
+    let upstream = Upstream::start();
+    let store = Store::redis();
+    let routes = [meta(&upstream).with("in_flight: {wait: 20s}")];
+    let (one, other) = (Gateway::start(&store, &routes), Gateway::start(&store, &routes));
+    let (short, long) = (Gate::closed(), Gate::closed());
+    upstream.script([upstream::Answer::status(500).behind(&short), upstream::Answer::status(200).behind(&long)]);
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| one.send(&delivery(&body(&[message("1", "a")], &[]))));
+        upstream.wait_for(1);
+        let slow = scope.spawn(|| one.send(&delivery(&body(&[message("2", "b")], &[]))));
+        upstream.wait_for(2);
+        let both = scope.spawn(|| other.send(&delivery(&body(&[message("1", "a"), message("2", "b")], &[]))));
+        short.open();
+        assert_eq!(refused.join().expect("an answer").status, 500);
+        // The second gateway sends the first event while the second one is still at the handler.
+        assert_eq!(seen(&upstream.wait_for(3)), "1");
+        long.open();
+        slow.join().expect("an answer").expect(200, "first");
+        let both = both.join().expect("an answer").expect(200, "split");
+        assert_eq!(label(&both), "split; first=1; duplicate=1; failed=0; open=0; unkeyed=0");
+    });
+    assert_eq!(all_seen(&upstream), ["1", "1", "2"]);
+}
+
+#[test]
+fn what_a_whole_batch_carries_along_is_done_with_it() {
+    let upstream = Upstream::start();
+    let store = Store::redis();
+    let routes = [meta(&upstream).with("batch: whole").with("in_flight: {wait: 300ms}")];
+    let (one, other) = (Gateway::start(&store, &routes), Gateway::start(&store, &routes));
+    let gate = Gate::closed();
+    upstream.script([upstream::Answer::status(500).behind(&gate)]);
+    std::thread::scope(|scope| {
+        let open = scope.spawn(|| one.send(&delivery(&body(&[message("1", "a")], &[]))));
+        upstream.wait_for(1);
+        let both = body(&[message("1", "a"), message("2", "b")], &[]);
+        other.send(&delivery(&both)).expect(200, "first");
+        gate.open();
+        assert_eq!(open.join().expect("an answer").status, 500);
+    });
+    // The batch delivered the first event too, whatever became of its other copy.
+    other.send(&delivery(&body(&[message("1", "a")], &[]))).expect(200, "duplicate");
+    assert_eq!(upstream.count(), 2);
+}

@@ -3,7 +3,7 @@
 use crate::support::gateway::Gateway;
 use crate::support::provider::{self, Answer, Request};
 use crate::support::route::Route;
-use crate::support::store::on_both_stores;
+use crate::support::store::{Store, on_both_stores};
 use crate::support::upstream::{self, Gate, Upstream};
 
 fn would(answer: &Answer) -> String {
@@ -60,4 +60,22 @@ fn nothing_waits() {
         assert_eq!(would(&first.finish()), "first");
         assert_eq!(upstream.count(), 2);
     });
+}
+
+#[test]
+fn a_copy_that_the_handler_does_not_take_is_answered_so_whatever_is_known_of_its_event() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address).with("mode: observe")]);
+    let delivery = provider::stripe("evt_known");
+    gateway.send(&delivery);
+    for (answer, status) in [
+        (upstream::Answer::status(302), 502),
+        (upstream::Answer::none(), 502),
+        (upstream::Answer::status(500), 500),
+        (upstream::Answer::status(200), 200),
+    ] {
+        upstream.script([answer]);
+        let answer = gateway.send(&delivery);
+        assert_eq!((answer.status, would(&answer).as_str()), (status, "duplicate"));
+    }
 }

@@ -1,5 +1,8 @@
 //! `unknown_outcome: suppress`: at most once.
 
+use std::time::Duration;
+
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::provider;
 use crate::support::route::Route;
@@ -63,4 +66,31 @@ fn each_exchange_has_a_connection_of_its_own() {
         gateway.send(&provider::stripe(&format!("evt_{number}"))).expect(200, "first");
     }
     assert_eq!((upstream.count(), upstream.connections()), (3, 3));
+}
+
+#[test]
+fn a_refusal_that_the_store_hears_of_after_more_than_a_lease_still_frees_the_event() {
+    let store = Store::redis();
+    let redis = store.as_redis().expect("a Redis");
+    let upstream = Upstream::start();
+    let gate = Gate::closed();
+    upstream.script([Answer::status(500).behind(&gate)]);
+    let route = suppressing(Route::stripe(upstream.address)).with("lease: 1s").with("in_flight: {wait: 100ms}");
+    let gateway = Gateway::start(&store, &[route]);
+    let delivery = provider::stripe("evt_refused_in_the_dark");
+    let mut first = gateway.begin(&delivery);
+    upstream.wait_for(1);
+    redis.kill();
+    gate.open();
+    first.finish().expect(500, "first");
+    let since = std::time::Instant::now();
+    eventually("more than a lease", || (since.elapsed() > Duration::from_millis(1500)).then_some(()));
+    redis.start_again();
+    // Its key says `sending`, of an owner that did not renew it; the owner knows better.
+    eventually("the retry is sent", || {
+        let answer = gateway.send(&delivery);
+        assert_ne!(answer.result(), "duplicate", "an event that was refused counts as done");
+        (answer.result() == "first").then_some(())
+    });
+    assert_eq!(upstream.count(), 2);
 }

@@ -271,3 +271,15 @@ fn only_what_can_be_cut_is_cut() {
         ),
     ]);
 }
+
+#[test]
+fn a_signature_in_the_url_cannot_be_made_anew() {
+    each_gives_these_problems(&[(
+        "generic",
+        "events: $.items[*]\nkey: ['@.id']\nbatch: split\nsecret: s\nverify: {hmac: sha256, signature: 'query:sig'}",
+        &[
+            "routes[0].batch: cannot sign the parts anew, since the signature stands in the URL, which is kept (say `batch: \
+           whole`)",
+        ],
+    )]);
+}

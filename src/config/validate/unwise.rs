@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{At, BatchMode, Config, ProviderKind, Route, Store, StoreDown, Verify};
-use crate::config::schema::{InFlightThen, KeySource, Mode, Persistence};
+use crate::config::schema::{InFlightThen, KeySource, Mode, PathPattern, Persistence};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -47,6 +47,25 @@ pub(super) fn route(at: &At<'_>, before: &[Route], route: &Route) {
     key(at, route);
 }
 
+/// A route that streams everything through, beside one that verifies and deduplicates before the same handler.
+pub(super) fn bypass(at: &At<'_>, route: &Route, routes: &[Route]) {
+    if route.provider.kind != ProviderKind::None || !matches!(route.path, PathPattern::Prefix(_)) {
+        return;
+    }
+    let shares = |other: &&Route| {
+        let (one, two) = (&other.upstream, &route.upstream);
+        other.provider.kind != ProviderKind::None && (&one.host, one.port) == (&two.host, two.port)
+    };
+    if let Some(other) = routes.iter().find(shares) {
+        let message = format!(
+            "also takes other spellings of the path of `{}` (capitals, a `/` at the end): a handler that treats them \
+             alike gets those unverified, and every copy",
+            other.name
+        );
+        at.warn(&["path"], message);
+    }
+}
+
 fn shares_keys(other: &Route, route: &Route) -> bool {
     other.provider.kind != ProviderKind::None && other.namespace == route.namespace
 }
@@ -59,6 +78,12 @@ fn authenticity(at: &At<'_>, route: &Route) {
         &["verify", "provider"],
         "`off` takes deliveries from anyone: who knows the address can send events, and use up the keys of true ones",
     );
+    if route.provider.kind == ProviderKind::Generic && route.batch != BatchMode::Whole {
+        at.warn(
+            &["batch", "verify"],
+            "cuts bodies, and a handler that verifies signatures by itself refuses the parts",
+        );
+    }
     // A meta route that cuts its batches signs the parts with it.
     let signs = route.provider.kind == ProviderKind::Meta && route.batch != BatchMode::Whole;
     if !route.provider.secrets.is_empty() && !signs {

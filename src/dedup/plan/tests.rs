@@ -75,6 +75,19 @@ fn a_batch_that_is_all_new_goes_as_it_came_unless_it_is_split() {
 }
 
 #[test]
+fn a_body_that_holds_one_event_twice_is_cut_where_it_may_be() {
+    let items = items(&[event(Some("a"), None), event(Some("a"), None)]);
+    for (batch, body) in [
+        (Batching::Split, Body::Only(vec![0])),
+        (Batching::Filter, Body::Only(vec![0])),
+        (Batching::Whole, Body::Whole),
+    ] {
+        let rules = Rules { batch, ..ENFORCE };
+        assert_eq!(plan(&items, &[Finding::Claimed], rules), act(vec![exchange(&[0], body)], &[]), "{batch:?}");
+    }
+}
+
+#[test]
 fn one_missing_answer_stops_the_whole_delivery_unless_the_route_forwards() {
     let items = batch(&["a", "b", "c"]);
     let findings = [Finding::Claimed, Finding::NoAnswer, DONE];
@@ -91,7 +104,7 @@ fn observe_sends_everything_as_it_came_and_settles_what_it_claimed() {
     let items = batch(&["a", "b", "c", "d"]);
     let findings = [DONE, Finding::Claimed, Finding::Open, Finding::NoAnswer];
     let rules = Rules { batch: Batching::Split, observe: true, ..ENFORCE };
-    assert_eq!(plan(&items, &findings, rules), act(vec![exchange(&[1, 3], Body::Whole)], &[]));
+    assert_eq!(plan(&items, &findings, rules), act(vec![exchange(&[1, 2, 3], Body::Whole)], &[]));
 }
 
 #[test]

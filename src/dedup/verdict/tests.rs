@@ -36,6 +36,7 @@ fn the_status_of_an_exchange_that_is_not_relayed() {
         (Outcome::Unknown(Doubt::TimedOut), 504),
         (Outcome::Unknown(Doubt::Reset), 502),
         (Outcome::Unknown(Doubt::GaveUp(504)), 504),
+        (Outcome::Unknown(Doubt::GaveUp(302)), 502),
     ] {
         assert_eq!(status_for(outcome), status, "{outcome:?}");
     }

@@ -40,7 +40,7 @@ pub(super) struct Upstream {
 /// A connection that is ready for a request.
 pub(super) struct Connection {
     stream: Stream,
-    reused: bool,
+    pub(super) reused: bool,
 }
 
 /// An exchange that brought no final head.

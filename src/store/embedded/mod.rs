@@ -9,7 +9,7 @@ mod writer;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
@@ -108,6 +108,9 @@ impl ClaimStore for EmbeddedStore {
     }
 }
 
+/// How long the lock of another process is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Takes the file for this process, by a lock on a file beside it. On the database itself SQLite has locks of its own,
 /// which another handle on it would end when it is closed.
 fn lock(path: &Path) -> Result<File, OpenError> {
@@ -122,7 +125,14 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     let file = File::options().create(true).truncate(false).write(true).open(&beside).map_err(|error| {
         failed(error, "the folder of `store.embedded.path` must exist and the process must be allowed to write in it")
     })?;
-    match file.try_lock() {
+    let asked = Instant::now();
+    let mut held = file.try_lock();
+    // A process that is just ending, or that is just starting another one, gives it up in a moment.
+    while matches!(held, Err(TryLockError::WouldBlock)) && asked.elapsed() < PATIENCE {
+        std::thread::sleep(PATIENCE / 50);
+        held = file.try_lock();
+    }
+    match held {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError {
             message: format!("another hookonce uses `{}`", path.display()),
