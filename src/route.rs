@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::config::{self, PathPattern};
+use crate::config::{self, PathPattern, ProviderKind};
 use crate::provider::{self, Provider};
 
 /// One route, ready to take deliveries.
@@ -62,6 +62,36 @@ pub fn find<'a>(
         Some((by_host, length, Reverse(index)))
     });
     Ok(candidates.max().map(|(_, _, Reverse(index))| index))
+}
+
+/// The keyed route, if there is one, whose path `path` only spells in another way: with capitals, a `/` at the end or
+/// `;` parameters. Many handlers take such a path for the same, so a route that streams everything through must not
+/// carry it around the route that verifies and deduplicates.
+pub fn spelled_otherwise<'a>(
+    routes: impl IntoIterator<Item = &'a config::Route>,
+    host: Option<&str>,
+    path: &str,
+) -> Option<&'a config::Route> {
+    let path = loose(path);
+    let host = host.map(without_port);
+    let keyed = routes.into_iter().filter(|route| {
+        let here =
+            route.host.as_deref().is_none_or(|wanted| host.is_some_and(|host| wanted.eq_ignore_ascii_case(host)));
+        here && route.provider.kind != ProviderKind::None
+    });
+    keyed.into_iter().find(|route| match &route.path {
+        PathPattern::Exact(exact) => loose(exact) == path,
+        PathPattern::Prefix(prefix) => !prefix.is_empty() && below(&loose(prefix), &path),
+    })
+}
+
+fn loose(path: &str) -> String {
+    let segments = path.split('/').map(|segment| segment.split(';').next().unwrap_or_default());
+    let mut loose = segments.collect::<Vec<_>>().join("/").to_ascii_lowercase();
+    while loose.ends_with('/') {
+        loose.pop();
+    }
+    loose
 }
 
 /// Whether `path` is `prefix` or something below it: `/evo` takes `/evo` and `/evo/x`, but not `/evolution`.

@@ -28,7 +28,6 @@ pub(super) fn route(report: &Report<'_>, config: &Config, index: usize) {
     let at = At { report, path: format!("routes[{index}]") };
     unique(&at, &config.routes[..index], route);
     upstream(&at, &config.server, &route.upstream);
-    unwise::bypass(&at, route, &config.routes);
     if route.provider.kind == ProviderKind::None {
         return;
     }

@@ -83,6 +83,11 @@ pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant
         return refuse(Some(route), answer, DeliveryResult::Busy, Some("the gateway is stopping"));
     }
     if route.provider.is_none() {
+        let around = route::spelled_otherwise(core.routes.iter().map(|route| &route.config), host, head.uri.path());
+        if let Some(around) = around {
+            let cause = format!("only another spelling of the path of `{}`", around.name);
+            return refuse(Some(route), Own::new(404, "no route"), DeliveryResult::NoRoute, Some(&cause));
+        }
         return Intake::Pass(Arc::clone(route));
     }
     if body::is_ambiguously_framed(head, &session.to_h1_raw()) {

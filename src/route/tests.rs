@@ -104,3 +104,18 @@ fn a_path_that_another_server_may_read_differently_is_refused() {
         assert_eq!(find(&routes, None, path), Ok(Some(0)), "`{path}` was refused");
     }
 }
+
+#[test]
+fn a_path_that_only_spells_a_keyed_routes_path_otherwise_is_known() {
+    let mut stripe = route(None, PathPattern::Exact("/webhooks/stripe".to_owned()));
+    stripe.provider.kind = ProviderKind::Stripe;
+    let mut evolution = route(None, PathPattern::Prefix("/evo".to_owned()));
+    evolution.provider.kind = ProviderKind::Evolution;
+    let routes = [stripe, evolution, route(None, PathPattern::Prefix(String::new()))];
+    for path in ["/webhooks/stripe/", "/Webhooks/STRIPE", "/webhooks;a=1/stripe;b", "/EVO/messages-upsert", "/Evo/"] {
+        assert!(spelled_otherwise(&routes, None, path).is_some(), "`{path}` goes around its route");
+    }
+    for path in ["/", "/webhooks", "/webhooks/stripes", "/webhooks/stripe/status", "/evolution"] {
+        assert!(spelled_otherwise(&routes, None, path).is_none(), "`{path}` is another path");
+    }
+}

@@ -146,3 +146,14 @@ fn the_upstream_gets_the_host_that_the_route_sets() {
     gateway.send(&provider::stripe("evt_host")).expect(200, "first");
     assert_eq!(upstream.wait_for(1).header("host").as_deref(), Some("handler.internal"));
 }
+
+#[test]
+fn nothing_goes_around_a_keyed_route_by_another_spelling_of_its_path() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address), Route::passed(upstream.address)]);
+    for path in ["/webhooks/stripe/", "/Webhooks/Stripe", "/webhooks/stripe;x=1"] {
+        gateway.send(&Request::post(path, "{}")).expect(404, "no-route");
+    }
+    assert_eq!(upstream.count(), 0);
+    assert_eq!(gateway.send(&Request::post("/webhooks/stripe/status", "{}")).status, 200);
+}

@@ -145,21 +145,3 @@ fn two_routes_with_one_namespace_are_said() {
     assert_eq!(lines(&loaded.warnings), [expected]);
     assert_eq!(parse_text(&text("")).expect("two routes").warnings, []);
 }
-
-#[test]
-fn a_way_around_a_route_to_its_own_handler_is_said() {
-    let text = |upstream: &str| {
-        format!(
-            "store: {{redis: {{url: redis://x}}}}\nroutes:\n  - {{name: pay, path: /pay, provider: stripe, secret: s, upstream: \
-             'http://h:3000'}}\n  - {{name: rest, path: '/*', provider: none, upstream: '{upstream}'}}\n"
-        )
-    };
-    assert_eq!(
-        lines(&parse_text(&text("http://h:3000")).expect("a valid file").warnings),
-        [
-            "routes[1].path: also takes other spellings of the path of `pay` (capitals, a `/` at the end): a handler that \
-          treats them alike gets those unverified, and every copy"
-        ]
-    );
-    assert_eq!(lines(&parse_text(&text("http://h:3001")).expect("a valid file").warnings), [""; 0]);
-}

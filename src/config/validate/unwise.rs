@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{At, BatchMode, Config, ProviderKind, Route, Store, StoreDown, Verify};
-use crate::config::schema::{InFlightThen, KeySource, Mode, PathPattern, Persistence};
+use crate::config::schema::{InFlightThen, KeySource, Mode, Persistence};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -45,25 +45,6 @@ pub(super) fn route(at: &At<'_>, before: &[Route], route: &Route) {
     }
     times(at, route);
     key(at, route);
-}
-
-/// A route that streams everything through, beside one that verifies and deduplicates before the same handler.
-pub(super) fn bypass(at: &At<'_>, route: &Route, routes: &[Route]) {
-    if route.provider.kind != ProviderKind::None || !matches!(route.path, PathPattern::Prefix(_)) {
-        return;
-    }
-    let shares = |other: &&Route| {
-        let (one, two) = (&other.upstream, &route.upstream);
-        other.provider.kind != ProviderKind::None && (&one.host, one.port) == (&two.host, two.port)
-    };
-    if let Some(other) = routes.iter().find(shares) {
-        let message = format!(
-            "also takes other spellings of the path of `{}` (capitals, a `/` at the end): a handler that treats them \
-             alike gets those unverified, and every copy",
-            other.name
-        );
-        at.warn(&["path"], message);
-    }
 }
 
 fn shares_keys(other: &Route, route: &Route) -> bool {
