@@ -90,7 +90,8 @@ pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant
         }
         return Intake::Pass(Arc::clone(route));
     }
-    if body::is_ambiguously_framed(head, &session.to_h1_raw()) {
+    let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
+    if chunked && body::says_its_length(&session.to_h1_raw()) {
         let cause = "both `Content-Length` and `Transfer-Encoding`";
         return refuse(Some(route), Own::new(400, "bad request").close(), DeliveryResult::BadRequest, Some(cause));
     }

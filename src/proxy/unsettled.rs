@@ -23,7 +23,7 @@ const MOST_PENDING: usize = 50_000;
 /// How many of them are tried in one round trip.
 const BITE: usize = 500;
 /// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Settles in the background what the store did not take at once.
 pub(super) struct Unsettled {

@@ -45,6 +45,20 @@ async fn a_redis_that_is_not_there_yet_is_unavailable_until_it_is() {
 }
 
 #[tokio::test]
+async fn a_connection_that_redis_has_closed_costs_no_operation() {
+    let server = RedisServer::start(&[]);
+    let store = open_redis(server.config()).await;
+    let (first, second, owner) = (key(), key(), Token::fresh());
+    assert_eq!(claim(&*store, &first, &owner, TERMS).await, Found::Claimed);
+    server.say::<i64>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert_eq!(claim(&*store, &second, &owner, TERMS).await, Found::Claimed);
+    server.say::<i64>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    settle(&*store, &second, delivered(200), TERMS.window).await;
+    server.say::<i64>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert!(release(&*store, &first, &owner).await);
+}
+
+#[tokio::test]
 async fn what_is_done_survives_a_kill_and_the_store_finds_back() {
     let mut server = RedisServer::start(&["--appendfsync", "always"]);
     let store = open_redis(server.config()).await;

@@ -131,14 +131,14 @@ impl Connector {
 
     /// Sends all commands in one write and answers with one reply for each, some of which may be errors. If the
     /// server has lost the scripts, it gets them again together with the commands that missed them.
-    pub(super) async fn run(&self, link: &Arc<Link>, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
-        let mut replies = self.trip(link, &pipeline(commands.iter().cloned())).await?;
+    pub(super) async fn run(&self, link: &Arc<Link>, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let mut replies = self.trip(link, commands).await?;
         let missed: Vec<usize> =
             (0..replies.len()).filter(|index| code(&replies[*index]) == Some("NOSCRIPT")).collect();
         if !missed.is_empty() {
             let loads: Vec<Cmd> = scripts::load_all().collect();
             let skip = loads.len();
-            let again = missed.iter().map(|index| commands[*index].clone());
+            let again = missed.iter().filter_map(|index| commands.cmd_iter().nth(*index).cloned());
             let second = self.trip(link, &pipeline(loads.into_iter().chain(again))).await?;
             for (index, reply) in missed.into_iter().zip(second.into_iter().skip(skip)) {
                 replies[index] = reply;
@@ -251,7 +251,7 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
+pub(super) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
     let commands = commands.into_iter();
     let mut pipeline = Pipeline::with_capacity(commands.size_hint().0);
     for command in commands {

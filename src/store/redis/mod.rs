@@ -11,10 +11,10 @@ mod scripts;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::{Cmd, Value as Reply, cmd};
+use ::redis::{Cmd, Pipeline, Value as Reply, cmd};
 use async_trait::async_trait;
 
-use self::connection::{Connector, refusal};
+use self::connection::{Connector, pipeline, refusal};
 use super::reading::{found, found_at_once, milliseconds, standing};
 use super::{ClaimStore, Health, OpenError, StoreError};
 use crate::claim::{Found, Record, Standing, Terms, Token, Value};
@@ -57,14 +57,26 @@ impl RedisStore {
         if count == 0 {
             return Vec::new();
         }
-        let replies = match self.connector.link().await {
-            Ok(link) => self.connector.run(&link, commands).await,
-            Err(error) => Err(error),
-        };
+        let commands = pipeline(commands);
+        let mut replies = self.ask(&commands).await;
+        if is_broken(&replies) {
+            replies = self.ask(&commands).await;
+        }
         match replies {
             Ok(replies) => replies.iter().map(read).collect(),
             Err(error) => repeated(&error, count),
         }
+    }
+
+    async fn ask(&self, commands: &Pipeline) -> Result<Vec<Reply>, StoreError> {
+        let link = self.connector.link().await?;
+        self.connector.run(&link, commands).await
+    }
+
+    /// The same for claims, which must not be made on a server that would forget them.
+    async fn ask_durable(&self, commands: &Pipeline) -> Result<Vec<Reply>, StoreError> {
+        let link = self.connector.durable_link().await?;
+        self.connector.run(&link, commands).await
     }
 
     async fn try_claim(
@@ -73,7 +85,6 @@ impl RedisStore {
         token: &Token,
         terms: Terms,
     ) -> Result<Vec<Result<Found, StoreError>>, StoreError> {
-        let link = self.connector.durable_link().await?;
         let claimed = Value::Claimed(token.clone()).to_string();
         let lease = milliseconds(terms.lease);
         let set = |key| {
@@ -81,15 +92,19 @@ impl RedisStore {
             set.arg(self.key(key)).arg(&claimed).arg("NX").arg("GET").arg("PX").arg(lease);
             set
         };
-        let replies = self.connector.run(&link, keys.iter().map(set).collect()).await?;
-        let attempts: Vec<Attempt> = replies.iter().map(|reply| attempt(reply, token)).collect();
+        let claims = pipeline(keys.iter().map(set));
+        let mut replies = self.ask_durable(&claims).await;
+        if is_broken(&replies) {
+            replies = self.ask_durable(&claims).await;
+        }
+        let attempts: Vec<Attempt> = replies?.iter().map(|reply| attempt(reply, token)).collect();
 
         let open = keys.iter().zip(&attempts).filter(|(_, attempt)| !matches!(attempt, Attempt::Decided(_)));
         let reads: Vec<Cmd> = open.map(|(key, _)| scripts::READ.on(&self.key(key))).collect();
         let mut looks = Vec::new().into_iter();
         if !reads.is_empty() {
             let count = reads.len();
-            looks = match self.connector.run(&link, reads).await {
+            looks = match self.ask(&pipeline(reads)).await {
                 Ok(replies) => replies.iter().map(read_key).collect(),
                 Err(error) => repeated(&error, count),
             }
@@ -126,12 +141,28 @@ impl ClaimStore for RedisStore {
     }
 
     async fn settle_done(&self, done: &[(EventKey, Record, Duration)]) -> Vec<Result<(), StoreError>> {
-        let settle = |(key, record, window): &(EventKey, Record, Duration)| {
-            let mut call = scripts::SETTLE_DONE.on(&self.key(key));
-            call.arg(Value::Done(*record).to_string()).arg(milliseconds(*window));
-            call
+        let set = |(key, record, window): &(EventKey, Record, Duration)| {
+            let mut set = cmd("SET");
+            set.arg(self.key(key)).arg(Value::Done(*record).to_string()).arg("PX").arg(milliseconds(*window));
+            set
         };
-        self.each(done.iter().map(settle).collect(), |reply| yes_or_no(reply).map(|_| ())).await
+        let mut answers = self.each(done.iter().map(set).collect(), taken).await;
+        // A full Redis refuses a plain SET, even over a key that is there, but takes it from a script that may. The
+        // plain one costs Redis half as much, so it is tried first.
+        let full: Vec<usize> = (0..answers.len()).filter(|index| is_full(&answers[*index])).collect();
+        if !full.is_empty() {
+            let call = |index: &usize| {
+                let (key, record, window) = &done[*index];
+                let mut call = scripts::SETTLE_DONE.on(&self.key(key));
+                call.arg(Value::Done(*record).to_string()).arg(milliseconds(*window));
+                call
+            };
+            let again = self.each(full.iter().map(call).collect(), |reply| yes_or_no(reply).map(|_| ())).await;
+            for (index, answer) in full.into_iter().zip(again) {
+                answers[index] = answer;
+            }
+        }
+        answers
     }
 
     async fn settle_unknown(
@@ -185,6 +216,13 @@ impl ClaimStore for RedisStore {
     }
 }
 
+/// Whether the connection ended under the commands. Redis may close one that was idle, and whoever stands in between
+/// too, so they are tried once more on a fresh one: each of them may be carried out twice, and a claim that was carried
+/// out unheard finds its own token.
+fn is_broken(replies: &Result<Vec<Reply>, StoreError>) -> bool {
+    matches!(replies, Err(StoreError::Unreachable(_)))
+}
+
 fn attempt(reply: &Reply, token: &Token) -> Attempt {
     if let Reply::Nil = reply {
         return Attempt::Decided(Ok(Found::Claimed));
@@ -232,6 +270,19 @@ fn yes_or_no(reply: &Reply) -> Result<bool, StoreError> {
         Reply::Int(answer) => Ok(*answer == 1),
         _ => Err(other_shape(reply)),
     }
+}
+
+/// The answer to a plain `SET`.
+fn taken(reply: &Reply) -> Result<(), StoreError> {
+    match reply {
+        Reply::Okay => Ok(()),
+        _ => Err(other_shape(reply)),
+    }
+}
+
+/// Whether Redis refused because it is at its `maxmemory`.
+fn is_full(answer: &Result<(), StoreError>) -> bool {
+    matches!(answer, Err(StoreError::Refused(error)) if error.starts_with("OOM"))
 }
 
 fn other_shape(reply: &Reply) -> StoreError {
