@@ -1,7 +1,8 @@
 //! A Redis of the test's own: a real server with append-only persistence, which can be killed, frozen and restarted.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -38,7 +39,8 @@ impl Redis {
         Self::start_with(&["--appendonly", "no"])
     }
 
-    fn start_with(persistence: &[&str]) -> Self {
+    /// A server with these settings: a name as on the command line, and its value.
+    pub fn start_with(persistence: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let port = free_port();
         let configuration = format!(
@@ -51,6 +53,10 @@ impl Redis {
         let redis = Self { port, folder, server: Mutex::new(server) };
         redis.wait_until_it_answers();
         redis
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        local(self.port)
     }
 
     pub fn url(&self) -> String {
@@ -82,6 +88,14 @@ impl Redis {
     fn signal(&self, signal: Signal) {
         let server = self.server.lock().expect("the server");
         kill_process(Pid::from_child(&server), signal).expect("a signal");
+    }
+
+    /// The part of the append-only file that is written to.
+    pub fn append_only_file(&self) -> PathBuf {
+        let folder = self.folder.path().join("appendonlydir");
+        let files = std::fs::read_dir(folder).expect("append-only persistence");
+        let mut paths = files.map(|file| file.expect("a file").path());
+        paths.find(|path| path.to_string_lossy().ends_with(".incr.aof")).expect("a part that is written to")
     }
 
     pub fn get(&self, key: &str) -> Option<String> {
