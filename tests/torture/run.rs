@@ -17,7 +17,7 @@ use super::senders::Field;
 use super::support::gateway::Gateway;
 use super::world::{Sync, TERMS, World};
 
-const SENDERS: u64 = 14;
+const SENDERS: u64 = 20;
 /// How long after everything was put right an event may still be repeated.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// How many of the acknowledged deliveries are sent once more in the end.

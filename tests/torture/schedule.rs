@@ -62,11 +62,11 @@ impl Iterator for Schedule {
         let mut within = |least: u64, most: u64| Duration::from_millis(random.random_range(least..most));
         let killed = if self.power_fails { Kind::RedisLostPower } else { Kind::RedisKilled };
         let pause = match self.lane {
-            Lane::Redis => within(500, 4_000),
+            Lane::Redis => within(1_000, 4_000),
             Lane::Links => within(300, 2_000),
             Lane::Processes => within(500, 3_000),
         };
-        let (short, long, bytes) = (within(50, 900), within(600, 4_500), within(0, 3_000).as_millis());
+        let (short, long, bytes) = (within(50, 900), within(600, 3_500), within(0, 3_000).as_millis());
         let gateway = random.random_range(0..2);
         let bytes = usize::try_from(bytes).ok();
         let well = Toll::default();
@@ -121,7 +121,7 @@ mod tests {
             assert_ne!(first, Schedule::new(lane, 8, false).take(60).collect::<Vec<_>>());
             kinds.extend(first.iter().map(|planned| planned.kind));
         }
-        assert_eq!(kinds.len(), 18, "{kinds:?}");
+        assert_eq!(kinds.len(), 19, "{kinds:?}");
         let mut failing = Schedule::new(Lane::Redis, 7, true);
         assert!(failing.any(|planned| planned.kind == Kind::RedisLostPower));
     }

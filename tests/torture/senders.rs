@@ -66,7 +66,7 @@ impl Field {
                 copy.shuffle(&mut random);
                 self.once(&copy, &mut random);
             }
-            std::thread::sleep(Duration::from_millis(random.random_range(5..60)));
+            std::thread::sleep(Duration::from_millis(random.random_range(5..40)));
         }
     }
 
@@ -94,7 +94,7 @@ impl Field {
             if self.once(events, random) {
                 return true;
             }
-            std::thread::sleep(Duration::from_millis(random.random_range(10..300)));
+            std::thread::sleep(Duration::from_millis(random.random_range(10..200)));
         }
         false
     }
