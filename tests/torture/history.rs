@@ -1,7 +1,7 @@
 //! The history of a run: every event, attempt, exchange, answer, fault and change of a key, with its time.
 //!
 //! Times count from the start of the run on this process's monotonic clock. What Redis wrote down in wall time is
-//! brought to the same scale by [`Recorder::from_wall`].
+//! brought to the same scale by [`Recorder::at_wall_time`].
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -262,7 +262,7 @@ impl Recorder {
     }
 
     /// Milliseconds since 1970 as a time of the run.
-    pub fn from_wall(&self, milliseconds: u64) -> At {
+    pub fn at_wall_time(&self, milliseconds: u64) -> At {
         let wall = UNIX_EPOCH + Duration::from_millis(milliseconds);
         wall.duration_since(self.start_in_wall_time).unwrap_or_default()
     }

@@ -38,7 +38,7 @@ pub fn read(file: &[u8], terms: Terms, recorder: &Recorder) -> Vec<Change> {
 fn change(words: &[String], terms: Terms, recorder: &Recorder) -> Option<(Event, Written, Option<At>)> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let event = |key: &str| Event::parse(key.rsplit(':').next()?);
-    let ends = |milliseconds: &str| Some(recorder.from_wall(milliseconds.parse().ok()?));
+    let ends = |milliseconds: &str| Some(recorder.at_wall_time(milliseconds.parse().ok()?));
     match words.as_slice() {
         ["SET", key, value, "PXAT", end] => {
             let (end, lease, window) = (ends(end)?, terms.lease, terms.window);

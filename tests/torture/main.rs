@@ -4,7 +4,7 @@
 //! network, and [`schedule`] says what goes wrong when. All of it is written down in a [`history`], to which Redis adds
 //! its own ([`ledger`]); the [`checker`] then looks for anything that the gateway promises and did not keep.
 //!
-//! `make torture` runs it for ten minutes. `SEED` chooses the schedule, which is printed otherwise; `SECONDS` says how
+//! `make torture` runs it for ten minutes. `SEED` chooses the schedule, which is printed otherwise; `TORTURE_SECONDS` says how
 //! long faults happen, and `FSYNC=everysec` lets Redis lose power instead of being killed, and only tells what is lost.
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "a test ends where it cannot go on, and says why")]
@@ -39,7 +39,7 @@ fn nothing_is_lost_and_nothing_is_doubled_whatever_goes_wrong() {
             .map(|value| value.parse::<u64>().unwrap_or_else(|_| panic!("`{name}` must be a number")))
     };
     let seed = number("SEED").unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let suffering = Duration::from_secs(number("SECONDS").unwrap_or(SHORT));
+    let suffering = Duration::from_secs(number("TORTURE_SECONDS").unwrap_or(SHORT));
     let sync = match std::env::var("FSYNC").as_deref() {
         Ok("everysec") => Sync::EverySecond,
         _ => Sync::Always,

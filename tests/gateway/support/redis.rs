@@ -60,7 +60,7 @@ impl Redis {
     }
 
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        format!("redis://{}/0", self.address())
     }
 
     /// Ends it with SIGKILL. Does nothing when it has ended.

@@ -27,7 +27,8 @@ pub fn check(case: &Case<'_>, acknowledged: &[At], licenses: &Licenses, verdict:
         .exchanges
         .iter()
         .any(|exchange| exchange.said.is_some_and(|(status, at)| (200..300).contains(&status) && at <= told));
-    if !handled && !(case.suppresses() && may_be_lost(case, told, licenses)) {
+    let excused = case.suppresses() && may_be_lost(case, told, licenses);
+    if !handled && !excused {
         let why = format!("its provider got a 2xx at {told:?}");
         verdict.add(Breach::NeverHandled, case.event, told, why);
     }
@@ -36,8 +37,7 @@ pub fn check(case: &Case<'_>, acknowledged: &[At], licenses: &Licenses, verdict:
 /// Under `suppress`: whether an exchange before then had an unknown outcome, or an owner that had promoted the event
 /// died, was paused, or was cut off from the handler or the store.
 fn may_be_lost(case: &Case<'_>, told: At, licenses: &Licenses) -> bool {
-    let doubtful = |exchange: &&super::Exchange| exchange.arrived <= told && case.is_doubtful(exchange);
-    if case.exchanges.iter().any(|exchange| doubtful(exchange)) {
+    if case.exchanges.iter().any(|exchange| exchange.arrived <= told && case.is_doubtful(exchange)) {
         return true;
     }
     case.story.holdings.iter().enumerate().any(|(index, holding)| {
