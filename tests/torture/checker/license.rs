@@ -17,20 +17,12 @@ pub fn check(case: &Case<'_>, verdict: &mut Verdict) -> Licenses {
             verdict.add(Breach::TwiceByOneDelivery, case.event, exchange.arrived, why);
         }
     }
-    let mut licenses = best_matching(case);
+    let licenses = best_matching(case);
     for (index, exchange) in case.exchanges.iter().enumerate() {
         match case.holding(licenses[index]) {
-            Some(holding) => {
-                if case.suppresses() && holding.promoted.is_none() {
-                    let why = format!("the claim of `{}` was not promoted", holding.token);
-                    verdict.add(Breach::NotPromoted, case.event, exchange.arrived, why);
-                }
-                if !is_in_force(holding, exchange) {
-                    verdict.late_after_pause += 1;
-                }
-            }
+            Some(holding) if is_in_force(holding, exchange) => {}
+            Some(_) => verdict.late_after_pause += 1,
             None => {
-                licenses[index] = None;
                 let (breach, why) = accuse(case, exchange);
                 verdict.add(breach, case.event, exchange.arrived, why);
             }
@@ -54,7 +46,13 @@ fn fits(case: &Case<'_>, holding: &Holding, exchange: &Exchange) -> bool {
     made_for_it && (is_in_force(holding, exchange) || paused())
 }
 
-/// The matching in which most exchanges have a claim; those that need no excuse are served first.
+/// Under `suppress` a claim is none to send on before it was promoted.
+fn licenses(case: &Case<'_>, holding: &Holding, exchange: &Exchange) -> bool {
+    let promoted = holding.promoted.is_some_and(|promoted| promoted <= exchange.arrived + CLOSE);
+    (promoted || !case.suppresses()) && fits(case, holding, exchange)
+}
+
+/// The matching in which most exchanges have a claim. Each takes, if it can, the one that held when it arrived.
 fn best_matching(case: &Case<'_>) -> Licenses {
     let holdings = &case.story.holdings;
     let options: Vec<Vec<usize>> = case
@@ -62,8 +60,12 @@ fn best_matching(case: &Case<'_>) -> Licenses {
         .iter()
         .map(|exchange| {
             let mut options: Vec<usize> =
-                (0..holdings.len()).filter(|index| fits(case, &holdings[*index], exchange)).collect();
-            options.sort_by_key(|index| !is_in_force(&holdings[*index], exchange));
+                (0..holdings.len()).filter(|index| licenses(case, &holdings[*index], exchange)).collect();
+            options.sort_by_key(|index| {
+                let holding = &holdings[*index];
+                let held = holding.from <= exchange.arrived && holding.last_moment() >= exchange.arrived;
+                (!held, !is_in_force(holding, exchange), holding.from.abs_diff(exchange.arrived))
+            });
             options
         })
         .collect();
