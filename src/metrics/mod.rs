@@ -22,6 +22,7 @@ pub struct Metrics {
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
     leases_lost: IntCounter,
+    store_losses: IntCounter,
     panics: IntCounter,
     /// Deliveries that the upstream took and that could not be recorded yet.
     pub unsettled: IntGauge,
@@ -151,6 +152,11 @@ impl Metrics {
             "Claims that ended, or were taken over, while their exchange was still running.",
         )?;
         registry.register(Box::new(leases_lost.clone()))?;
+        let store_losses = IntCounter::new(
+            "hookonce_store_losses_total",
+            "Times the store came back without a record that it had acknowledged.",
+        )?;
+        registry.register(Box::new(store_losses.clone()))?;
         let panics = IntCounter::new(
             "hookonce_panics_total",
             "Deliveries that ended in a panic of the gateway: a fault in it.",
@@ -175,6 +181,7 @@ impl Metrics {
             store_seconds,
             store_errors,
             leases_lost,
+            store_losses,
             panics,
             unsettled,
             store_up,
@@ -230,6 +237,11 @@ impl Metrics {
     /// A claim ended, or was taken over, while its exchange was still running.
     pub fn lease_lost(&self) {
         self.leases_lost.inc();
+    }
+
+    /// The store came back without a record that it had acknowledged.
+    pub fn store_lost_data(&self) {
+        self.store_losses.inc();
     }
 
     /// A delivery ended in a panic.

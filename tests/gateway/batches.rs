@@ -107,7 +107,7 @@ fn a_handler_that_reads_only_the_first_element_sees_every_one() {
 #[test]
 fn statuses_of_one_message_are_events_of_their_own_in_any_order() {
     let upstream = Upstream::start();
-    let gateway = Gateway::start(&Store::redis(), &[meta(&upstream)]);
+    let gateway = Gateway::start(&Store::Embedded, &[meta(&upstream)]);
     let of = |words: &[&str]| -> Vec<String> { words.iter().map(|word| status("9", word)).collect() };
     for words in [&["delivered"][..], &["sent"], &["read", "failed"]] {
         gateway.send(&delivery(&body(&[], &of(words)))).expect(200, if words.len() > 1 { "split" } else { "first" });

@@ -40,8 +40,8 @@ fn still_a_duplicate_after_gateway_and_store_were_killed() {
     });
 }
 
-/// The record lives for the window, not for the time of a lock. The lease of a claim that nobody renews shows when that
-/// time has passed.
+/// A record lives for the window, not for the time of a lock. In Redis a claim that nobody renews shows when that time
+/// has passed.
 #[test]
 fn a_copy_that_comes_after_every_lease_has_ended_is_still_a_duplicate() {
     on_both_stores(|store| {

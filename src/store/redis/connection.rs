@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use super::durability::{Durability, Fault, Report, Verdict};
 use super::scripts;
+use super::witness::Witness;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::store::{OpenError, StoreError};
@@ -27,6 +28,7 @@ pub(super) struct Connector {
     client: Client,
     timeout: Duration,
     pub(super) durability: Durability,
+    pub(super) witness: Witness,
     current: ArcSwapOption<Link>,
     /// Held while connecting, so that one attempt runs at a time; remembers how the last one failed.
     connecting: Mutex<Option<(Instant, StoreError)>>,
@@ -65,7 +67,8 @@ impl Connector {
         Ok(Self {
             client: Client::open(info).map_err(unusable)?,
             timeout: config.timeout,
-            durability: Durability::new(config.persistence, metrics),
+            durability: Durability::new(config.persistence, Arc::clone(&metrics)),
+            witness: Witness::new(metrics),
             current: ArcSwapOption::empty(),
             connecting: Mutex::new(None),
         })
@@ -220,6 +223,11 @@ impl Connector {
         let report = Report::read(replies.first().and_then(text));
         if let Some(fault) = report.too_old {
             return Err(Refusal::Unfit(fault));
+        }
+        if let Some(question) = self.witness.question() {
+            let asked = pipeline([question]);
+            let answers = connection.req_packed_commands(&asked, 0, asked.len()).await.map_err(broken)?;
+            answers.iter().for_each(|answer| self.witness.hear(answer));
         }
         // INFO may be forbidden. Without the scripts nothing works.
         match replies.iter().skip(1).find_map(refusal) {

@@ -7,6 +7,7 @@
 mod connection;
 mod durability;
 mod scripts;
+mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +132,12 @@ impl ClaimStore for RedisStore {
             call.arg(Value::Done(*record).to_string()).arg(milliseconds(*window));
             call
         };
-        self.each(done.iter().map(settle).collect(), |reply| yes_or_no(reply).map(|_| ())).await
+        let answers = self.each(done.iter().map(settle).collect(), |reply| yes_or_no(reply).map(|_| ())).await;
+        let newest = done.iter().zip(&answers).rev().find(|(_, answer)| answer.is_ok());
+        if let Some(((key, _, window), _)) = newest {
+            self.connector.witness.remember(self.key(key), *window);
+        }
+        answers
     }
 
     async fn settle_unknown(

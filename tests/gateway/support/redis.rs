@@ -76,6 +76,11 @@ impl Redis {
         self.wait_until_it_answers();
     }
 
+    /// Takes away what it has on the disk, after [`Redis::kill`].
+    pub fn forget_everything(&self) {
+        std::fs::remove_dir_all(self.folder.path().join("appendonlydir")).expect("append-only persistence");
+    }
+
     /// Stops it where it is: connections stay open, and nothing is answered.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
