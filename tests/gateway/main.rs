@@ -54,6 +54,7 @@ mod commands;
 mod config_mistakes;
 mod disconnects;
 mod first_and_duplicate;
+mod hostile;
 mod kit;
 mod methods_and_routes;
 mod observe;
