@@ -235,6 +235,8 @@ pub struct History {
     pub changes: Vec<Change>,
     /// The upstream's time-out.
     pub timeout: Duration,
+    /// How long a claim holds without being renewed.
+    pub lease: Duration,
     /// When the run had ended.
     pub end: At,
 }
@@ -247,8 +249,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(timeout: Duration) -> Self {
-        let history = Mutex::new(History { timeout, ..History::default() });
+    pub fn new(timeout: Duration, lease: Duration) -> Self {
+        let history = Mutex::new(History { timeout, lease, ..History::default() });
         Self { start: Instant::now(), start_in_wall_time: SystemTime::now(), history }
     }
 

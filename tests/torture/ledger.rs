@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn an_append_only_file_is_read_up_to_where_it_was_cut() {
         let terms = Terms { lease: Duration::from_secs(2), window: Duration::from_secs(3600) };
-        let recorder = Recorder::new(Duration::from_secs(1));
+        let recorder = Recorder::new(Duration::from_secs(1), terms.lease);
         let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis());
         let now = now.expect("not so late");
         let mut file = b"#TS:1\r\n".to_vec();

@@ -22,6 +22,9 @@ use super::support::store::Store;
 pub const TERMS: Terms = Terms { lease: Duration::from_secs(2), window: Duration::from_secs(6 * 3600) };
 /// How long a gateway waits for the handler: longer than a lease, so that leases must be renewed.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
+/// So long it storms, and then so long nothing goes wrong: a repeat for which nobody can be blamed stands out then.
+const STORM: Duration = Duration::from_secs(12);
+const CALM: Duration = Duration::from_secs(5);
 /// How long a gateway may take to stop.
 const GRACE: &str = "shutdown_grace: 5s";
 /// The machine has stalled when a thread that sleeps for a moment was away for this long.
@@ -61,7 +64,7 @@ impl World {
             "--auto-aof-rewrite-percentage",
             "0",
         ]);
-        let recorder = Arc::new(Recorder::new(TIMEOUT));
+        let recorder = Arc::new(Recorder::new(TIMEOUT, TERMS.lease));
         let handler = Handler::start(2, TIMEOUT, &recorder, seed);
         let to_store: Vec<Link> = (0..2).map(|_| Link::to(redis.address())).collect();
         let to_handler: Vec<Link> = handler.addresses.iter().map(|address| Link::to(*address)).collect();
@@ -88,8 +91,11 @@ impl World {
     pub fn suffer(&self, schedule: Schedule) {
         for planned in schedule {
             self.wait(planned.pause);
-            if self.healed.load(Ordering::Acquire) {
-                return;
+            while self.is_calm() {
+                if self.healed.load(Ordering::Acquire) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(20));
             }
             let from = self.recorder.now();
             if let Some((gateway, from)) = self.inflict(planned, from) {
@@ -217,10 +223,17 @@ impl World {
         self.gateways[number].start_again();
     }
 
-    /// Waits, and not longer than until the world is to be healed.
+    /// Whether nothing is to go wrong now: the world is to be healed, or it is one of the times in which nothing
+    /// explains a fault.
+    fn is_calm(&self) -> bool {
+        let at = self.recorder.now().as_secs() % (STORM + CALM).as_secs();
+        at >= STORM.as_secs() || self.healed.load(Ordering::Acquire)
+    }
+
+    /// Waits, and not longer than until all is to be calm.
     fn wait(&self, time: Duration) {
         let start = Instant::now();
-        while start.elapsed() < time && !self.healed.load(Ordering::Acquire) {
+        while start.elapsed() < time && !self.is_calm() {
             std::thread::sleep((time.saturating_sub(start.elapsed())).min(Duration::from_millis(50)));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::history::{At, Event, History, Kind};
+use super::super::history::{At, Event, Fault, History};
 use super::license::Licenses;
 use super::{Breach, Case, Verdict};
 
@@ -44,8 +44,10 @@ fn may_be_lost(case: &Case<'_>, told: At, licenses: &Licenses) -> bool {
         let Some(promoted) = holding.promoted.filter(|promoted| *promoted <= told) else { return false };
         let exchange = licenses.iter().position(|license| *license == Some(index));
         let owner = exchange.map(|exchange| case.exchanges[exchange].gateway);
-        let ends =
-            |kind: Kind| kind.ends_gateway() || kind.pauses() || kind.concerns_upstream() || kind.concerns_store();
-        case.suffered(owner, promoted, told, ends)
+        let harms = |fault: &Fault| {
+            let kind = fault.kind;
+            kind.ends_gateway() || kind.pauses() || kind.concerns_upstream() || kind.concerns_store()
+        };
+        case.suffered(owner, (promoted, told.min(holding.until)), harms)
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::history::{At, Exchange, Kind};
+use super::super::history::{At, Exchange};
 use super::holdings::Holding;
 use super::{Breach, CLOSE, Case, SLACK, Verdict};
 
@@ -42,7 +42,8 @@ fn is_in_force(holding: &Holding, exchange: &Exchange) -> bool {
 
 fn fits(case: &Case<'_>, holding: &Holding, exchange: &Exchange) -> bool {
     let made_for_it = holding.from + CLOSE >= sent(case, exchange) && holding.from <= exchange.arrived + CLOSE;
-    let paused = || case.suffered(Some(exchange.gateway), holding.from, exchange.arrived, Kind::pauses);
+    let meanwhile = (holding.from, exchange.arrived);
+    let paused = || case.suffered(Some(exchange.gateway), meanwhile, |fault| fault.kind.pauses());
     made_for_it && (is_in_force(holding, exchange) || paused())
 }
 
@@ -105,6 +106,12 @@ fn accuse(case: &Case<'_>, exchange: &Exchange) -> (Breach, String) {
     let from = exchange.arrived.saturating_sub(SLACK);
     if let Some(recorded) = case.story.recorded.filter(|recorded| *recorded <= from) {
         return (Breach::AfterRecord, format!("it was recorded as delivered at {recorded:?}"));
+    }
+    let unpromoted = |holding: &&Holding| holding.promoted.is_none() && fits(case, holding, exchange);
+    if case.suppresses()
+        && let Some(claim) = case.story.holdings.iter().find(unpromoted)
+    {
+        return (Breach::NotPromoted, format!("the claim of `{}` was not promoted", claim.token));
     }
     let holder =
         case.story.holdings.iter().find(|holding| holding.from <= from && holding.last_moment() >= exchange.arrived);

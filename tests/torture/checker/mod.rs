@@ -48,14 +48,17 @@ use std::fmt;
 use std::time::Duration;
 
 use self::holdings::{Holding, Story};
-use super::history::{At, Event, Exchange, Fault, History, Kind, Promise};
+use super::history::{Act, At, Event, Exchange, Fault, History, Promise};
 
 /// How long before its arrival at the handler an exchange may have begun, on a machine that is busy.
 const SLACK: Duration = Duration::from_millis(500);
 /// How far two clocks that were read one after the other may be apart.
 const CLOSE: Duration = Duration::from_millis(30);
-/// How long a fault goes on to show after it was put right: connections are opened anew, a Redis catches up.
-const AFTERMATH: Duration = Duration::from_millis(1_500);
+/// How long a fault goes on to show after it was put right: a renewal comes once in a third of a lease, and has to find
+/// a connection that works again.
+const AFTERMATH: Duration = Duration::from_millis(1_200);
+/// A gateway that could not run for less than this still renews its claims in time.
+const HARMLESS_PAUSE: Duration = Duration::from_millis(400);
 
 /// A promise that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,23 +156,22 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Whether a fault like this concerned this gateway (or any, for `None`) at some time between these.
-    fn suffered(&self, gateway: Option<usize>, from: At, to: At, like: fn(Kind) -> bool) -> bool {
-        self.history.faults.iter().any(|fault: &Fault| {
+    /// Whether a fault like this showed in this gateway (or in any, for `None`) at some time between these.
+    fn suffered(&self, gateway: Option<usize>, (from, to): (At, At), like: impl Fn(&Fault) -> bool) -> bool {
+        self.history.faults.iter().any(|fault| {
             let concerns = fault.gateway.is_none() || gateway.is_none() || fault.gateway == gateway;
-            concerns && like(fault.kind) && fault.from <= to + CLOSE && fault.to + AFTERMATH >= from
+            concerns && like(fault) && fault.from <= to + CLOSE && fault.to + CLOSE >= from
         })
     }
 
     /// Whether the exchange's gateway may not know what became of it, although it lived.
     fn is_doubtful(&self, exchange: &Exchange) -> bool {
-        use super::history::Act;
         let Some((_, said)) = exchange.said else { return true };
-        let until = said + SLACK;
+        let meanwhile = (exchange.arrived.saturating_sub(SLACK), said + SLACK);
+        let obstructs = |fault: &Fault| fault.kind.concerns_upstream() || fault.kind.pauses();
         matches!(exchange.act, Act::AnswerTooLate | Act::GiveUp | Act::End | Act::BreakOff)
             || said.saturating_sub(exchange.arrived) + SLACK > self.history.timeout
-            || self.suffered(Some(exchange.gateway), exchange.arrived, until, Kind::concerns_upstream)
-            || self.suffered(Some(exchange.gateway), exchange.arrived, until, Kind::pauses)
+            || self.suffered(Some(exchange.gateway), meanwhile, obstructs)
     }
 
     fn suppresses(&self) -> bool {

@@ -21,7 +21,7 @@ struct Tale {
 
 impl Tale {
     fn of(promise: Promise) -> Self {
-        let history = History { timeout: ms(3_000), end: ms(100_000), ..History::default() };
+        let history = History { timeout: ms(3_000), lease: ms(LEASE), end: ms(100_000), ..History::default() };
         Self { event: Event { promise, number: 1 }, history }
     }
 
@@ -196,6 +196,13 @@ fn one_delivery_that_sends_its_event_twice() {
 fn a_repeat_that_nothing_explains() {
     let tale = Tale::lapsed(Promise::Redeliver);
     assert_eq!(tale.breaches(), [Breach::Unexplained]);
+    // What happened before the last renewal, or after the end, explains nothing; and a moment's pause does not either.
+    for (kind, from, to) in
+        [(Kind::RedisFrozen, 3_100, 3_900), (Kind::RedisFull, 100, 900), (Kind::MachineStalled, 1_700, 1_900)]
+    {
+        let tale = Tale::lapsed(Promise::Redeliver).fault(kind, None, from, to);
+        assert_eq!(tale.breaches(), [Breach::Unexplained], "{kind:?}");
+    }
     let elsewhere = Tale::lapsed(Promise::Redeliver).fault(Kind::GatewayPaused, Some(1), 1_015, 3_500);
     assert_eq!(elsewhere.breaches(), [Breach::Unexplained]);
     // A success that was released is none that the store explains.

@@ -1,9 +1,9 @@
 //! Every repeat is explained, and under `suppress` there is none.
 
-use super::super::history::{Exchange, Kind};
+use super::super::history::{Exchange, Fault};
 use super::holdings::{End, Holding};
 use super::license::Licenses;
-use super::{Breach, Case, Cause, Verdict};
+use super::{AFTERMATH, Breach, Case, Cause, HARMLESS_PAUSE, Verdict};
 
 pub fn check(case: &Case<'_>, licenses: &Licenses, verdict: &mut Verdict) {
     let worked = case.exchanges.iter().filter(|exchange| exchange.worked).count();
@@ -37,8 +37,6 @@ pub fn check(case: &Case<'_>, licenses: &Licenses, verdict: &mut Verdict) {
 
 /// Why the claim of an exchange that did the work ended, so that another one could begin.
 fn explain(case: &Case<'_>, first: &Exchange, ended: &Holding, begun: &Holding) -> Option<Cause> {
-    let owner = Some(first.gateway);
-    let suffered = |like| case.suffered(owner, ended.from, begun.from, like);
     let lapsed = match ended.end {
         // Whoever releases says that it does not know of a success.
         End::Freed => false,
@@ -46,11 +44,15 @@ fn explain(case: &Case<'_>, first: &Exchange, ended: &Holding, begun: &Holding) 
         // Two claims cannot hold at once, so a matching in which the second came first explains as much.
         End::Open | End::Done | End::Unknown => begun.from < ended.from,
     };
-    if lapsed && suffered(Kind::ends_gateway) {
+    let owner = Some(first.gateway);
+    // What keeps an owner from renewing must show after the last renewal, which was a lease before the end.
+    let unrenewed = (ended.until.saturating_sub(case.history.lease + AFTERMATH).max(ended.from), ended.until);
+    let long = |fault: &Fault| fault.to.saturating_sub(fault.from) >= HARMLESS_PAUSE;
+    if lapsed && case.suffered(owner, (ended.from, ended.until), |fault| fault.kind.ends_gateway()) {
         Some(Cause::OwnerDied)
-    } else if lapsed && suffered(Kind::pauses) {
+    } else if lapsed && case.suffered(owner, unrenewed, |fault| fault.kind.pauses() && long(fault)) {
         Some(Cause::OwnerPaused)
-    } else if lapsed && suffered(Kind::concerns_store) {
+    } else if lapsed && case.suffered(owner, unrenewed, |fault| fault.kind.concerns_store()) {
         Some(Cause::OwnerCutOff)
     } else if (lapsed || ended.end == End::Freed) && case.is_doubtful(first) {
         Some(Cause::UnknownOutcome)
