@@ -28,6 +28,9 @@ pub(super) struct OpenClaims {
 #[derive(Clone, Copy)]
 enum Hold {
     Until(Instant),
+    /// Its settlement is under way. It is renewed until that is acknowledged; that a renewal then no
+    /// longer finds it is how it should be.
+    Settling,
     Lost,
 }
 
@@ -74,6 +77,18 @@ impl OpenClaims {
         Ok(all_ours)
     }
 
+    /// Notes that the settlement of `keys` begins.
+    pub(super) fn settling(&self, keys: &[EventKey]) {
+        let mut held = self.held();
+        for key in keys {
+            if let Some(hold) = held.get_mut(key)
+                && matches!(hold, Hold::Until(_))
+            {
+                *hold = Hold::Settling;
+            }
+        }
+    }
+
     /// Takes `keys` out of the open claims: their settlement is acknowledged, or goes on elsewhere.
     pub(super) fn close(&self, keys: &[EventKey]) {
         let mut held = self.held();
@@ -99,7 +114,7 @@ impl OpenClaims {
     async fn renew(&self) {
         let keys: Vec<EventKey> = {
             let held = self.held();
-            held.iter().filter(|(_, hold)| matches!(hold, Hold::Until(_))).map(|(key, _)| key.clone()).collect()
+            held.iter().filter(|(_, hold)| !matches!(hold, Hold::Lost)).map(|(key, _)| key.clone()).collect()
         };
         if keys.is_empty() {
             return;
@@ -110,15 +125,16 @@ impl OpenClaims {
         for (key, renewed) in keys.iter().zip(renewed) {
             // A claim that was closed while the renewal was under way is no longer here.
             let Some(hold) = held.get_mut(key) else { continue };
-            match renewed {
-                Ok(true) => *hold = Hold::Until(sent + self.terms.lease),
-                Ok(false) => {
+            match (renewed, *hold) {
+                (Ok(true), Hold::Until(_)) => *hold = Hold::Until(sent + self.terms.lease),
+                (Ok(_), Hold::Settling | Hold::Lost) => {}
+                (Ok(false), Hold::Until(_)) => {
                     *hold = Hold::Lost;
                     self.metrics.lease_lost();
                     warn!(%key, "the claim ended while its event was in flight: another gateway may send it again");
                 }
                 // The lease may still hold; the next third asks again.
-                Err(error) => warn!(%key, %error, "the claim was not renewed"),
+                (Err(error), _) => warn!(%key, %error, "the claim was not renewed"),
             }
         }
     }
@@ -128,11 +144,55 @@ impl OpenClaims {
         let held = self.held();
         keys.iter().all(|key| match held.get(key) {
             Some(Hold::Until(end)) => end.saturating_duration_since(now) >= self.terms.lease / 3,
-            Some(Hold::Lost) | None => false,
+            Some(Hold::Settling | Hold::Lost) | None => false,
         })
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<EventKey, Hold>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::claim::{Record, Recorded};
+    use crate::config;
+
+    async fn open(folder: &tempfile::TempDir) -> (OpenClaims, Arc<dyn ClaimStore>, Arc<Metrics>) {
+        let path = folder.path().join("claims.db");
+        let text = format!(
+            "store: {{embedded: {{path: {}}}}}\nroutes:\n  - {{name: any, path: /any, provider: generic, verify: off, \
+             key: ['$.id'], upstream: 'http://127.0.0.1:9'}}\n",
+            path.display()
+        );
+        let config = config::parse(&text, &|_| None).expect("a configuration").config;
+        let metrics = Arc::new(Metrics::new("test").expect("metrics"));
+        let store = crate::store::open(&config.store, Arc::clone(&metrics)).await.expect("a store");
+        let terms = Terms { lease: Duration::from_secs(30), window: Duration::from_secs(3600) };
+        (OpenClaims::new(Arc::clone(&store), Arc::clone(&metrics), terms), store, metrics)
+    }
+
+    /// A renewal and a settlement of one claim may be under way side by side, and the settlement may come first.
+    #[tokio::test]
+    async fn a_claim_that_a_renewal_misses_is_lost_unless_it_was_just_settled() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (claims, store, metrics) = open(&folder).await;
+        let [released, recorded, taken] = ["1", "2", "3"].map(|id| EventKey::new("any", [Some(id)]));
+        let keys = [released.clone(), recorded.clone(), taken.clone()];
+        assert!(claims.claim(&keys).await.iter().all(|found| matches!(found, Ok(Found::Claimed))));
+        claims.settling(&[released.clone(), recorded.clone()]);
+        claims.renew().await;
+        let lost = |count| metrics.render().contains(&format!("hookonce_leases_lost_total {count}\n"));
+        assert!(lost(0));
+
+        let record = Record { at: Some(SystemTime::now()), result: Recorded::Delivered(200) };
+        store.release(&[released, taken.clone()], &claims.token).await;
+        store.settle_done(&[(recorded, record, claims.terms.window)]).await;
+        claims.renew().await;
+        assert!(lost(1), "only the one that was taken away: {}", metrics.render());
+        assert!(!claims.fit_to_send(&[taken]).await);
     }
 }

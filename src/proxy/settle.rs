@@ -76,6 +76,7 @@ impl Settler {
         settlement: Settlement,
         outcome: Outcome,
     ) {
+        claims.settling(keys);
         match settlement {
             Settlement::Done(record) => self.record(claims, keys, leads, record).await,
             Settlement::Unknown(record) => {
@@ -128,6 +129,7 @@ impl Settler {
         if keys.is_empty() {
             return;
         }
+        claims.settling(keys);
         let answers = self.store.release(keys, &claims.token).await;
         let open: Vec<EventKey> =
             keys.iter().zip(answers).filter(|(_, answer)| answer.is_err()).map(|(key, _)| key.clone()).collect();
