@@ -235,7 +235,7 @@ impl Connector {
             Some(error) if replies.iter().skip(1).any(|reply| matches!(code(reply), Some("NOAUTH" | "NOPERM"))) => {
                 Err(Refusal::Unfit(Fault::Denied(error)))
             }
-            // A server that is still loading its data says so already if it will not keep it.
+            // A server that is still loading its data says already that it would evict it.
             Some(_) if !self.durability.forbids_start(&report).is_empty() => Ok((connection, report)),
             Some(error) => Err(Refusal::Unavailable(StoreError::Refused(error))),
         }

@@ -72,8 +72,13 @@ impl Redis {
 
     /// Starts it again after [`Redis::kill`], with the same files on the same port.
     pub fn start_again(&self) {
-        *self.server.lock().expect("the server") = spawn(&self.folder);
+        self.begin_to_start_again();
         self.wait_until_it_answers();
+    }
+
+    /// The same, and does not wait until it has read its files.
+    pub fn begin_to_start_again(&self) {
+        *self.server.lock().expect("the server") = spawn(&self.folder);
     }
 
     /// Takes away what it has on the disk, after [`Redis::kill`].
@@ -108,6 +113,11 @@ impl Redis {
             Reply::Text(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// Whether it answers, and only that it is reading its files.
+    pub fn is_loading(&self) -> bool {
+        matches!(self.try_command(&["PING"]), Ok(Reply::Error(error)) if error.starts_with("LOADING"))
     }
 
     /// What is left of the key's time.
