@@ -50,6 +50,7 @@ mod admin_metrics_logs;
 mod authenticity;
 mod batches;
 mod bodies;
+mod bounds;
 mod commands;
 mod config_mistakes;
 mod disconnects;
