@@ -2,7 +2,7 @@
 
 CONFIG ?= conf/quickstart.yaml
 
-.PHONY: run test setup setup-build setup-test
+.PHONY: run test torture setup setup-build setup-test
 
 # The gateway with a sample handler behind it, both in this terminal. Ctrl-C ends both.
 run: setup-build
@@ -16,6 +16,13 @@ test: setup-test
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 	cargo test --locked -- --test-threads=8
+
+# Two gateways, one Redis, and ten minutes in which everything goes wrong. Prints its seed and its figures, and fails if
+# anything was lost or doubled. SEED repeats a schedule of faults, TORTURE_SECONDS says how long they last. Afterwards a minute
+# with `appendfsync everysec` and a Redis that loses power, which only tells what that loses.
+torture: setup-test
+	SEED=$(SEED) TORTURE_SECONDS=$(or $(TORTURE_SECONDS),600) cargo test --locked --test torture -- --nocapture nothing_is_lost
+	SEED=$(SEED) TORTURE_SECONDS=60 FSYNC=everysec cargo test --locked --test torture -- --nocapture nothing_is_lost
 
 # Everything that `run` and `test` need.
 setup: setup-test

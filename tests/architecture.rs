@@ -95,6 +95,22 @@ fn every_file_is_one_idea_with_a_name_and_an_introduction() {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
+/// The table of reports from the field names tests, and a test that is renamed must not drop out of it.
+#[test]
+fn each_report_from_the_field_points_to_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let table = read(&root.join("tests/gateway/main.rs"));
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("//! | ") && line.contains("::")).collect();
+    assert!(rows.len() > 30, "the table has {} rows", rows.len());
+    for name in rows.iter().flat_map(|row| row.split('`').skip(1).step_by(2)) {
+        let (file, test) = name.rsplit_once("::").expect("`file::test`");
+        let folder = if file.contains('/') { root.to_owned() } else { root.join("tests/gateway") };
+        let text = read(&folder.join(format!("{file}.rs")));
+        assert!(text.contains(&format!("fn {test}(")), "`{name}` is in no file");
+    }
+}
+
 fn imports_out_of_order(source: &Source) -> Vec<String> {
     let module = source.module();
     if module == "lib" {

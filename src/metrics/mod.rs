@@ -21,6 +21,7 @@ pub struct Metrics {
     routes: RouteFamilies,
     store: Vec<StoreMetrics>,
     leases_lost: IntCounter,
+    store_losses: IntCounter,
     panics: IntCounter,
     /// Deliveries that the upstream took and that could not be recorded yet.
     pub unsettled: IntGauge,
@@ -154,6 +155,11 @@ impl Metrics {
             "Claims that ended, or were taken over, while their exchange was still running.",
         )?;
         registry.register(Box::new(leases_lost.clone()))?;
+        let store_losses = IntCounter::new(
+            "hookonce_store_losses_total",
+            "Times the store came back without a record that it had acknowledged.",
+        )?;
+        registry.register(Box::new(store_losses.clone()))?;
         let panics = IntCounter::new(
             "hookonce_panics_total",
             "Deliveries that ended in a panic of the gateway: a fault in it.",
@@ -172,7 +178,17 @@ impl Metrics {
         registry.register(Box::new(build_info.clone()))?;
         build_info.with_label_values(&[version]).set(1.0);
 
-        Ok(Self { registry, routes, store: store.into(), leases_lost, panics, unsettled, store_up, store_durable })
+        Ok(Self {
+            registry,
+            routes,
+            store: store.into(),
+            leases_lost,
+            store_losses,
+            panics,
+            unsettled,
+            store_up,
+            store_durable,
+        })
     }
 
     /// The series of one route, all at zero. `auth_reasons` are the reasons a delivery can be unauthorised for.
@@ -225,6 +241,11 @@ impl Metrics {
     /// A claim ended, or was taken over, while its exchange was still running.
     pub fn lease_lost(&self) {
         self.leases_lost.inc();
+    }
+
+    /// The store came back without a record that it had acknowledged.
+    pub fn store_lost_data(&self) {
+        self.store_losses.inc();
     }
 
     /// A delivery ended in a panic.

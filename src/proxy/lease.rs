@@ -31,7 +31,8 @@ pub(super) struct OpenClaims {
 enum Hold {
     /// Ours until then, unless it is renewed.
     Until(Instant),
-    /// Its settlement is under way, and may reach the store before a renewal would.
+    /// Its settlement is under way. It is renewed until that is acknowledged; that a renewal then no longer finds it is
+    /// how it should be.
     Settling,
     /// It ended, or somebody else has it.
     Lost,
@@ -92,11 +93,15 @@ impl OpenClaims {
         if self.may_be_sending() { self.terms.window } else { self.terms.lease }
     }
 
-    /// The settlement of `keys` is under way: they are not renewed any more.
+    /// Notes that the settlement of `keys` begins.
     pub(super) fn settling(&self, keys: &[EventKey]) {
         let mut held = self.held();
         for key in keys {
-            held.entry(key.clone()).and_modify(|hold| *hold = Hold::Settling);
+            if let Some(hold) = held.get_mut(key)
+                && matches!(hold, Hold::Until(_))
+            {
+                *hold = Hold::Settling;
+            }
         }
     }
 
@@ -126,7 +131,7 @@ impl OpenClaims {
     async fn renew(&self) -> Result<(), StoreError> {
         let keys: Vec<EventKey> = {
             let held = self.held();
-            held.iter().filter(|(_, hold)| matches!(hold, Hold::Until(_))).map(|(key, _)| key.clone()).collect()
+            held.iter().filter(|(_, hold)| !matches!(hold, Hold::Lost)).map(|(key, _)| key.clone()).collect()
         };
         if keys.is_empty() {
             return Ok(());
@@ -136,17 +141,18 @@ impl OpenClaims {
         let renewed = self.store.renew(&keys, &self.token, self.terms).await;
         let mut held = self.held();
         for (key, renewed) in keys.iter().zip(renewed) {
-            // A claim that was settled while the renewal was under way is not ours to judge any more.
-            let Some(hold @ Hold::Until(_)) = held.get_mut(key) else { continue };
-            match renewed {
-                Ok(true) => *hold = Hold::Until(sent + self.terms.lease),
-                Ok(false) => {
+            // A claim that was closed while the renewal was under way is no longer here.
+            let Some(hold) = held.get_mut(key) else { continue };
+            match (renewed, *hold) {
+                (Ok(true), Hold::Until(_)) => *hold = Hold::Until(sent + self.terms.lease),
+                (Ok(_), Hold::Settling | Hold::Lost) => {}
+                (Ok(false), Hold::Until(_)) => {
                     *hold = Hold::Lost;
                     self.metrics.lease_lost();
                     warn!(%key, "the claim ended while its event was in flight: another gateway may send it again");
                 }
                 // The lease may still hold; the next third asks again.
-                Err(error) => {
+                (Err(error), _) => {
                     warn!(%key, %error, "the claim was not renewed");
                     answered = Err(error);
                 }
@@ -166,5 +172,49 @@ impl OpenClaims {
 
     fn held(&self) -> MutexGuard<'_, HashMap<EventKey, Hold>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::claim::{Record, Recorded};
+    use crate::config;
+
+    async fn open(folder: &tempfile::TempDir) -> (OpenClaims, Arc<dyn ClaimStore>, Arc<Metrics>) {
+        let path = folder.path().join("claims.db");
+        let text = format!(
+            "store: {{embedded: {{path: {}}}}}\nroutes:\n  - {{name: any, path: /any, provider: generic, verify: off, \
+             key: ['$.id'], upstream: 'http://127.0.0.1:9'}}\n",
+            path.display()
+        );
+        let config = config::parse(&text, &|_| None).expect("a configuration").config;
+        let metrics = Arc::new(Metrics::new("test").expect("metrics"));
+        let store = crate::store::open(&config.store, Arc::clone(&metrics)).await.expect("a store");
+        let terms = Terms { lease: Duration::from_secs(30), window: Duration::from_secs(3600) };
+        (OpenClaims::new(Arc::clone(&store), Arc::clone(&metrics), terms), store, metrics)
+    }
+
+    /// A renewal and a settlement of one claim may be under way side by side, and the settlement may come first.
+    #[tokio::test]
+    async fn a_claim_that_a_renewal_misses_is_lost_unless_it_was_just_settled() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (claims, store, metrics) = open(&folder).await;
+        let [released, recorded, taken] = ["1", "2", "3"].map(|id| EventKey::new("any", [Some(id)]));
+        let keys = [released.clone(), recorded.clone(), taken.clone()];
+        assert!(claims.claim(&keys).await.iter().all(|found| matches!(found, Ok(Found::Claimed))));
+        claims.settling(&[released.clone(), recorded.clone()]);
+        claims.renew().await;
+        let lost = |count| metrics.render().contains(&format!("hookonce_leases_lost_total {count}\n"));
+        assert!(lost(0));
+
+        let record = Record { at: Some(SystemTime::now()), result: Recorded::Delivered(200) };
+        store.release(&[released, taken.clone()], &claims.token).await;
+        store.settle_done(&[(recorded, record, claims.terms.window)]).await;
+        claims.renew().await;
+        assert!(lost(1), "only the one that was taken away: {}", metrics.render());
+        assert!(!claims.fit_to_send(&[taken]).await.expect("the store answers"));
     }
 }

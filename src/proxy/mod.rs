@@ -20,10 +20,12 @@ mod unsettled;
 mod upstream;
 mod wait;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use pingora::connectors::TransportConnector;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::upstreams::peer::HttpPeer;
@@ -147,13 +149,15 @@ impl Core {
         });
         match way.await {
             Ok(forwarded) => Line::of(forwarded),
-            Err(error) => {
-                self.metrics.panicked();
-                let cause = if error.is_panic() { "a panic: a fault in hookonce" } else { "the gateway was stopped" };
-                let line = Line::unclaimed(DeliveryResult::InternalError, Some(cause.to_owned()));
-                (Reply::Own(Own::new(500, "internal error").close()), line)
-            }
+            Err(_) => self.panicked(),
         }
+    }
+
+    /// The end of a delivery in whose way hookonce panicked.
+    fn panicked(&self) -> (Reply, Line) {
+        self.metrics.panicked();
+        let line = Line::unclaimed(DeliveryResult::InternalError, Some("a panic: a fault in hookonce".to_owned()));
+        (Reply::Own(Own::new(500, "internal error").close()), line)
     }
 }
 
@@ -169,7 +173,15 @@ impl ProxyHttp for Gateway {
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
         context.arrived = Instant::now();
         let core = &self.core;
-        let (route, reply, line) = match intake::take_in(core, session, context.arrived).await {
+        // Nothing is claimed yet, and what a panic leaves behind is this request's alone.
+        let taken_in = AssertUnwindSafe(intake::take_in(core, session, context.arrived)).catch_unwind().await;
+        let Ok(taken_in) = taken_in else {
+            let (reply, line) = core.panicked();
+            let sent = respond::write(session, reply, &line.label).await;
+            journal::tell(core.log, None, &core.unrouted, &line, sent.as_ref().ok().copied(), context.arrived);
+            return sent.map(|_| true);
+        };
+        let (route, reply, line) = match taken_in {
             Intake::Pass(route) => {
                 context.under = Some(core.running.enter(Some(&route.metrics.in_flight)));
                 context.passed = Some(route);
@@ -245,3 +257,6 @@ impl ProxyHttp for Gateway {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,8 +47,9 @@ fn every_series_is_there_at_zero_from_the_start() {
             assert_eq!(gateway.metric(&format!("hookonce_store_errors_total{{operation=\"{operation}\"}}")), 0.0);
             gateway.metric(&format!("hookonce_store_seconds_count{{operation=\"{operation}\"}}"));
         }
-        assert_eq!(gateway.metric("hookonce_leases_lost_total"), 0.0);
-        assert_eq!(gateway.metric("hookonce_unsettled"), 0.0);
+        for name in ["leases_lost_total", "store_losses_total", "panics_total", "unsettled"] {
+            assert_eq!(gateway.metric(&format!("hookonce_{name}")), 0.0, "{name}");
+        }
         gateway.wait_for_metric("hookonce_store_up", 1.0);
         gateway.wait_for_metric("hookonce_store_durable", 1.0);
         let version = env!("CARGO_PKG_VERSION");

@@ -101,6 +101,22 @@ fn a_handler_that_reads_only_the_first_element_sees_every_one() {
     });
 }
 
+/// They share the message's id, come within one second, and need not come in order or all.
+#[test]
+fn statuses_of_one_message_are_events_of_their_own_in_any_order() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[meta(&upstream)]);
+    let of = |words: &[&str]| -> Vec<String> { words.iter().map(|word| status("9", word)).collect() };
+    for words in [&["delivered"][..], &["sent"], &["read", "failed"]] {
+        gateway.send(&delivery(&body(&[], &of(words)))).expect(200, if words.len() > 1 { "split" } else { "first" });
+    }
+    assert_eq!(all_seen(&upstream), ["9 delivered", "9 failed", "9 read", "9 sent"]);
+    for words in [&["sent", "delivered"][..], &["failed"], &["read"]] {
+        gateway.send(&delivery(&body(&[], &of(words)))).expect(200, "duplicate");
+    }
+    assert_eq!(upstream.count(), 4);
+}
+
 #[test]
 fn a_delivery_of_one_event_goes_byte_for_byte() {
     let upstream = Upstream::start();

@@ -108,6 +108,8 @@ fn redis_keeps_what_it_acknowledged_over_sigkill() {
     assert_eq!(redis.get("a").as_deref(), Some("b"));
     assert!(redis.time_to_live("a").as_secs() > 30);
     assert_eq!(redis.keys(), ["a"]);
+    let written = std::fs::read(redis.append_only_file()).expect("a file");
+    assert!(String::from_utf8_lossy(&written).contains("PXAT"));
     assert!(matches!(redis.command(&["NO", "SUCH"]), Reply::Error(_)));
 }
 

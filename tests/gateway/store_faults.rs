@@ -129,6 +129,32 @@ fn a_redis_that_comes_back_forgetful_is_unavailable_until_it_persists() {
 }
 
 #[test]
+fn a_redis_that_comes_back_without_its_data_is_noticed_logged_and_counted() {
+    let store = Store::redis();
+    let redis = store.as_redis().expect("Redis");
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&store, &[Route::stripe(upstream.address)]);
+    let delivery = provider::stripe("evt_lost");
+    gateway.send(&delivery).expect(200, "first");
+    let settled = |result: &str| {
+        eventually("a store that answers", || {
+            let answer = gateway.send(&delivery);
+            (answer.status == 200).then(|| assert_eq!(answer.result(), result))
+        });
+    };
+    for (lose, result, losses) in [(false, "duplicate", 0.0), (true, "first", 1.0), (false, "duplicate", 1.0)] {
+        redis.kill();
+        if lose {
+            redis.forget_everything();
+        }
+        redis.start_again();
+        settled(result);
+        assert_eq!(gateway.metric("hookonce_store_losses_total"), losses);
+    }
+    gateway.wait_for_log(&["ERROR", "lost records", "dedup:stripe:evt_lost"]);
+}
+
+#[test]
 fn a_second_gateway_on_one_embedded_file_is_refused() {
     let upstream = Upstream::start();
     let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address)]);

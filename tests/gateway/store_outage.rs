@@ -8,7 +8,7 @@ use crate::support::provider;
 use crate::support::redis::Redis;
 use crate::support::route::Route;
 use crate::support::store::Store;
-use crate::support::upstream::{Answer, Gate, Upstream};
+use crate::support::upstream::{Absent, Answer, Gate, Upstream};
 
 /// The store's time-out is 500 ms; the rest is for slow machines.
 const PROMPT: Duration = Duration::from_secs(4);
@@ -127,4 +127,38 @@ fn delivered_while_redis_is_gone_stands_and_is_recorded_later() {
         gateway.send(&delivery).expect(200, "duplicate");
         assert_eq!(upstream.count(), 1, "{name}");
     }
+}
+
+/// An address behind which packets get lost: connecting takes for ever.
+#[test]
+fn a_redis_that_cannot_even_be_connected_to_is_unavailable_in_time() {
+    let deaf = Absent::new().appear_deaf();
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Behind(deaf.address()), &[Route::stripe(upstream.address)]);
+    let asked = Instant::now();
+    for _ in 0..2 {
+        gateway.send(&provider::stripe("evt_nowhere")).expect(503, "store-unavailable");
+    }
+    assert!(asked.elapsed() < PROMPT, "{:?}", asked.elapsed());
+    assert_eq!(upstream.count(), 0);
+}
+
+/// While it reads its append-only file, a Redis answers everything with `LOADING`, and says that it has no such file.
+#[test]
+fn a_redis_that_is_still_loading_is_unavailable_and_no_reason_not_to_start() {
+    let settings = ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "250"];
+    let store = Store::over(Redis::start_with(&settings), &[]);
+    let redis = redis_of(&store);
+    redis.command(&["EVAL", "for n = 1, 12000 do redis.call('SET', 'key' .. n, 'x') end", "0"]);
+    redis.kill();
+    redis.begin_to_start_again();
+    eventually("a Redis that is loading", || redis.is_loading().then_some(()));
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&store, &[Route::stripe(upstream.address)]);
+    let delivery = provider::stripe("evt_patient");
+    gateway.send(&delivery).expect(503, "store-unavailable");
+    assert!(redis.is_loading(), "it was over before it was asked");
+    eventually("the event passes", || (gateway.send(&delivery).status == 200).then_some(()));
+    assert!(!gateway.log().contains("append-only"), "{}", gateway.log());
+    assert_eq!(upstream.count(), 1);
 }

@@ -41,6 +41,29 @@ fn still_a_duplicate_after_gateway_and_store_were_killed() {
     });
 }
 
+/// A record lives for the window, not for the time of a lock. In Redis a claim that nobody renews shows when that time
+/// has passed.
+#[test]
+fn a_copy_that_comes_after_every_lease_has_ended_is_still_a_duplicate() {
+    on_both_stores(|store| {
+        let upstream = Upstream::start();
+        let gate = Gate::closed();
+        upstream.script([Answer::status(200), Answer::status(200).behind(&gate)]);
+        let route = Route::stripe(upstream.address).with(LEASE).with("in_flight: {wait: 100ms}");
+        let gateway = Gateway::start(&store, &[route]);
+        let delivery = provider::stripe("evt_remembered");
+        gateway.send(&delivery).expect(200, "first");
+        let _cut = gateway.begin(&provider::stripe("evt_cut"));
+        upstream.wait_for(2);
+        gateway.kill();
+        gateway.start_again();
+        send_until_settled(&gateway, &provider::stripe("evt_cut")).expect(200, "first");
+        gateway.send(&delivery).expect(200, "duplicate");
+        gate.open();
+        assert_eq!(upstream.count(), 3);
+    });
+}
+
 #[test]
 fn the_claim_of_a_gateway_killed_mid_exchange_is_taken_over_within_a_lease() {
     on_both_stores(|store| {

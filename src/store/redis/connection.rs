@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use super::durability::{Durability, Fault, Report, Verdict};
 use super::scripts;
+use super::witness::Witness;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::store::{OpenError, StoreError};
@@ -27,6 +28,7 @@ pub(super) struct Connector {
     client: Client,
     timeout: Duration,
     pub(super) durability: Durability,
+    pub(super) witness: Witness,
     current: ArcSwapOption<Link>,
     /// Held while connecting, so that one attempt runs at a time; remembers how the last one failed.
     connecting: Mutex<Option<(Instant, StoreError)>>,
@@ -65,7 +67,8 @@ impl Connector {
         Ok(Self {
             client: Client::open(info).map_err(unusable)?,
             timeout: config.timeout,
-            durability: Durability::new(config.persistence, metrics),
+            durability: Durability::new(config.persistence, Arc::clone(&metrics)),
+            witness: Witness::new(metrics),
             current: ArcSwapOption::empty(),
             connecting: Mutex::new(None),
         })
@@ -221,13 +224,18 @@ impl Connector {
         if let Some(fault) = report.too_old {
             return Err(Refusal::Unfit(fault));
         }
+        if let Some(question) = self.witness.question() {
+            let asked = pipeline([question]);
+            let answers = connection.req_packed_commands(&asked, 0, asked.len()).await.map_err(broken)?;
+            answers.iter().for_each(|answer| self.witness.hear(answer));
+        }
         // INFO may be forbidden. Without the scripts nothing works.
         match replies.iter().skip(1).find_map(refusal) {
             None => Ok((connection, report)),
             Some(error) if replies.iter().skip(1).any(|reply| matches!(code(reply), Some("NOAUTH" | "NOPERM"))) => {
                 Err(Refusal::Unfit(Fault::Denied(error)))
             }
-            // A server that is still loading its data says so already if it will not keep it.
+            // A server that is still loading its data says already that it would evict it.
             Some(_) if !self.durability.forbids_start(&report).is_empty() => Ok((connection, report)),
             Some(error) => Err(Refusal::Unavailable(StoreError::Refused(error))),
         }

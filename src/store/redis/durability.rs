@@ -76,7 +76,9 @@ impl Report {
             .is_some_and(|major| major < 7)
             .then(|| Fault::TooOld(value("redis_version").unwrap_or_default().to_owned()));
 
-        let append_only = value("aof_enabled");
+        // While it reads its append-only file, a Redis says that it has none.
+        let is_loading = ["loading", "async_loading"].into_iter().any(|name| value(name) == Some("1"));
+        let append_only = value("aof_enabled").filter(|_| !is_loading);
         let memory_limit = value("maxmemory");
         let policy = value("maxmemory_policy");
         let mut faults = Vec::new();

@@ -7,6 +7,7 @@
 mod connection;
 mod durability;
 mod scripts;
+mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,6 +162,10 @@ impl ClaimStore for RedisStore {
             for (index, answer) in full.into_iter().zip(again) {
                 answers[index] = answer;
             }
+        }
+        let newest = done.iter().zip(&answers).rev().find(|(_, answer)| answer.is_ok());
+        if let Some(((key, _, window), _)) = newest {
+            self.connector.witness.remember(self.key(key), *window);
         }
         answers
     }

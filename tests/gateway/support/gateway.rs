@@ -188,6 +188,13 @@ impl Gateway {
         kill_process(Pid::from_child(&lock(&self.process)), signal).expect("a signal");
     }
 
+    /// How many bytes of memory the process holds.
+    pub fn resident_memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", lock(&self.process).id())).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
+    }
+
     /// Waits until the process has ended by itself.
     pub fn wait_for_end(&self) -> ExitStatus {
         eventually("the end of the gateway", || lock(&self.process).try_wait().expect("a state"))

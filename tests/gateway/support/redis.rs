@@ -1,7 +1,8 @@
 //! A Redis of the test's own: a real server with append-only persistence, which can be killed, frozen and restarted.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -41,7 +42,8 @@ impl Redis {
         Self::start_with(&["--appendonly", "no"])
     }
 
-    fn start_with(persistence: &[&str]) -> Self {
+    /// A server with these settings: a name as on the command line, and its value.
+    pub fn start_with(persistence: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let port = free_port();
         let configuration = format!(
@@ -56,8 +58,12 @@ impl Redis {
         redis
     }
 
+    pub fn address(&self) -> SocketAddr {
+        local(self.port)
+    }
+
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        format!("redis://{}/0", self.address())
     }
 
     /// Ends it with SIGKILL. Does nothing when it has ended.
@@ -69,8 +75,18 @@ impl Redis {
 
     /// Starts it again after [`Redis::kill`], with the same files on the same port.
     pub fn start_again(&self) {
-        *self.server.lock().expect("the server") = spawn(&self.folder);
+        self.begin_to_start_again();
         self.wait_until_it_answers();
+    }
+
+    /// The same, and does not wait until it has read its files.
+    pub fn begin_to_start_again(&self) {
+        *self.server.lock().expect("the server") = spawn(&self.folder);
+    }
+
+    /// Takes away what it has on the disk, after [`Redis::kill`].
+    pub fn forget_everything(&self) {
+        std::fs::remove_dir_all(self.folder.path().join("appendonlydir")).expect("append-only persistence");
     }
 
     /// Stops it where it is: connections stay open, and nothing is answered.
@@ -87,11 +103,24 @@ impl Redis {
         kill_process(Pid::from_child(&server), signal).expect("a signal");
     }
 
+    /// The part of the append-only file that is written to.
+    pub fn append_only_file(&self) -> PathBuf {
+        let folder = self.folder.path().join("appendonlydir");
+        let files = std::fs::read_dir(folder).expect("append-only persistence");
+        let mut paths = files.map(|file| file.expect("a file").path());
+        paths.find(|path| path.to_string_lossy().ends_with(".incr.aof")).expect("a part that is written to")
+    }
+
     pub fn get(&self, key: &str) -> Option<String> {
         match self.command(&["GET", key]) {
             Reply::Text(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// Whether it answers, and only that it is reading its files.
+    pub fn is_loading(&self) -> bool {
+        matches!(self.try_command(&["PING"]), Ok(Reply::Error(error)) if error.starts_with("LOADING"))
     }
 
     /// What is left of the key's time.

@@ -1,5 +1,7 @@
 //! The store as a parameter: the same tests over Redis and over the embedded one.
 
+use std::net::SocketAddr;
+
 use super::redis::Redis;
 
 /// Where the gateway of a test keeps its claims.
@@ -9,6 +11,8 @@ pub enum Store {
         /// Further lines of the section, such as `persistence: warn`.
         lines: Vec<String>,
     },
+    /// A Redis that the test keeps itself, behind this address.
+    Behind(SocketAddr),
     /// A file in the gateway's own folder.
     Embedded,
 }
@@ -22,11 +26,11 @@ impl Store {
         Self::Redis { server, lines: lines.iter().map(ToString::to_string).collect() }
     }
 
-    /// The Redis behind it; `None` for the embedded store.
+    /// The Redis of this store, if it has one of its own.
     pub fn as_redis(&self) -> Option<&Redis> {
         match self {
             Self::Redis { server, .. } => Some(server),
-            Self::Embedded => None,
+            Self::Behind(_) | Self::Embedded => None,
         }
     }
 
@@ -37,6 +41,9 @@ impl Store {
             Self::Redis { server, lines } => {
                 let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
                 format!("store:\n  redis:\n    url: {}\n    timeout: 500ms\n{lines}", server.url())
+            }
+            Self::Behind(address) => {
+                format!("store:\n  redis:\n    url: redis://{address}/0\n    timeout: 500ms\n")
             }
             Self::Embedded => "store:\n  embedded:\n    path: ./hookonce.db\n".to_owned(),
         }

@@ -31,6 +31,8 @@ fn only_a_proven_reason_to_forget_is_a_fault() {
             vec![Fault::NoAppendOnlyFile, evicts()],
             true,
         ),
+        ("still loading", changed("aof_enabled:1", "loading:1\r\naof_enabled:0"), vec![], false),
+        ("loaded", changed("aof_enabled:1", "loading:0\r\naof_enabled:0"), vec![Fault::NoAppendOnlyFile], true),
         ("no persistence section", "maxmemory:0\r\n".into(), vec![], false),
         ("no memory section", "aof_enabled:1\r\n".into(), vec![], false),
         ("nothing", String::new(), vec![], false),
