@@ -20,7 +20,11 @@
 //! 7. `proxy/conclude` makes one answer of how all events ended, `proxy/respond` writes it, `proxy/journal` tells about
 //!    it: one line in the log ([`telemetry`]), and the counters that [`admin`] serves ([`metrics`]).
 //!
-//! `cli` (in the binary) is what a person types: `run`, `check`, `explain`, `echo`.
+//! `cli` (in the binary) is what a person types: `run`, `check`, `explain`, and for the day of trouble `keys`, `stress`,
+//! `diff`, `echo` and `schema`.
+//!
+//! While the process runs, `server/reload` reads the configuration anew when its files change. Only routes are replaced;
+//! a delivery keeps the one it came in by to its end.
 //!
 //! # What must always hold
 //!
@@ -40,7 +44,7 @@
 //! 9. A store that does not answer is "unavailable", never "duplicate" and never "first seen".
 //!
 //! Exceptions, only where the configuration says so: to 1 and 2 `batch: whole`, `mode: observe` and
-//! `store_down: forward`; to 3 `in_flight: accept` and `on_auth_failure: discard`. Events without a key have no memory:
+//! `store_down: forward`, and where a person says `keys forget`; to 3 `in_flight: accept` and `on_auth_failure: discard`. Events without a key have no memory:
 //! every copy is sent.
 //!
 //! # Who may import whom

@@ -5,18 +5,19 @@ use std::cell::RefCell;
 use serde_yaml::Value;
 
 use super::variables;
-use super::{Problem, Problems};
+use super::{Problem, Problems, Sources};
 
 /// What was found on the walk so far.
 pub(super) struct Report<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
+    pub(super) sources: &'a Sources,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { environment, problems: RefCell::default(), warnings: RefCell::default() }
+    pub(super) fn new(environment: &'a dyn Fn(&str) -> Option<String>, sources: &'a Sources) -> Self {
+        Self { environment, sources, problems: RefCell::default(), warnings: RefCell::default() }
     }
 
     pub(super) fn problem(&self, path: &str, message: impl Into<String>) {

@@ -13,13 +13,14 @@ use pingora_proxy::Session;
 
 use super::body::{self, NoBody, Reserved};
 use super::conclude::COME_BACK;
+use super::Core;
 use super::respond::Own;
-use super::{Core, ServedRoute};
+use super::routes::ServedRoute;
+
 use crate::config::{Mode, OnAuthFailure};
 use crate::event::{Event, Unkeyed};
 use crate::metrics::DeliveryResult;
 use crate::provider::{AuthFailure, Delivery, Extraction, Verified};
-use crate::route;
 
 /// A delivery that may be deduplicated: whole, verified, its events found.
 pub(super) struct Incoming {
@@ -69,15 +70,15 @@ pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant
         let answer = Own::new(400, "bad request").close();
         return refuse(None, answer, DeliveryResult::BadRequest, Some("the request target is not a path"));
     }
-    let found = route::find(core.routes.iter().map(|route| &route.config), host, head.uri.path());
-    let route = match found {
-        Ok(Some(index)) => &core.routes[index],
+    let route = match core.routes.find(host, head.uri.path()) {
+        Ok(Some(route)) => route,
         Ok(None) => return refuse(None, Own::new(404, "no route"), DeliveryResult::NoRoute, None),
         Err(error) => {
             let answer = Own::new(400, "bad request").close();
             return refuse(None, answer, DeliveryResult::BadRequest, Some(&error.to_string()));
         }
     };
+    let route = &route;
     if core.is_stopping() {
         let answer = Own::new(503, "try again").retry_after(COME_BACK).close();
         return refuse(Some(route), answer, DeliveryResult::Busy, Some("the gateway is stopping"));

@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use tracing::warn;
 
+use super::journal::shown;
 use crate::claim::{Found, Terms, Token};
+use crate::config::LogKeys;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
 use crate::store::{ClaimStore, StoreError};
@@ -20,6 +22,7 @@ use crate::store::{ClaimStore, StoreError};
 pub(super) struct OpenClaims {
     store: Arc<dyn ClaimStore>,
     metrics: Arc<Metrics>,
+    log_keys: LogKeys,
     pub(super) token: Token,
     pub(super) terms: Terms,
     held: Mutex<HashMap<EventKey, Hold>>,
@@ -32,8 +35,8 @@ enum Hold {
 }
 
 impl OpenClaims {
-    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, terms: Terms) -> Self {
-        Self { store, metrics, token: Token::fresh(), terms, held: Mutex::default() }
+    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, log_keys: LogKeys, terms: Terms) -> Self {
+        Self { store, metrics, log_keys, token: Token::fresh(), terms, held: Mutex::default() }
     }
 
     /// Claims `keys` in one round trip, and holds what it got.
@@ -115,10 +118,11 @@ impl OpenClaims {
                 Ok(false) => {
                     *hold = Hold::Lost;
                     self.metrics.lease_lost();
+                    let key = shown(self.log_keys, key);
                     warn!(%key, "the claim ended while its event was in flight: another gateway may send it again");
                 }
                 // The lease may still hold; the next third asks again.
-                Err(error) => warn!(%key, %error, "the claim was not renewed"),
+                Err(error) => warn!(key = %shown(self.log_keys, key), %error, "the claim was not renewed"),
             }
         }
     }

@@ -13,8 +13,10 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use super::inflight::{Ended, Lead};
+use super::journal::shown;
 use super::lease::OpenClaims;
 use crate::claim::{Outcome, Record, Settlement, Token};
+use crate::config::LogKeys;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
 use crate::store::ClaimStore;
@@ -30,6 +32,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct Settler {
     store: Arc<dyn ClaimStore>,
     metrics: Arc<Metrics>,
+    log_keys: LogKeys,
     pending: Mutex<VecDeque<Pending>>,
     at_work: AtomicBool,
     idle: Notify,
@@ -53,10 +56,11 @@ enum Pending {
 }
 
 impl Settler {
-    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, log_keys: LogKeys) -> Arc<Self> {
         Arc::new(Self {
             store,
             metrics,
+            log_keys,
             pending: Mutex::default(),
             at_work: AtomicBool::new(false),
             idle: Notify::new(),
@@ -112,7 +116,7 @@ impl Settler {
         let answers = if held.is_empty() { Vec::new() } else { self.store.settle_done(&held).await };
         let failed = held.into_iter().zip(answers).filter_map(|((key, ..), answer)| {
             let error = answer.err()?;
-            warn!(%key, %error, "a delivered event is not recorded yet");
+            warn!(key = %shown(self.log_keys, &key), %error, "a delivered event is not recorded yet");
             Some(key)
         });
         let open: Vec<Pending> = failed
@@ -147,7 +151,7 @@ impl Settler {
             let mut pending = self.pending();
             for settlement in settlements {
                 if pending.len() >= MOST_PENDING {
-                    lost(&settlement, "too many settlements wait for the store");
+                    self.lost(&settlement, "too many settlements wait for the store");
                     continue;
                 }
                 if matches!(settlement, Pending::Done { .. }) {
@@ -179,7 +183,7 @@ impl Settler {
     /// Logs what is still pending: the process must end.
     pub(super) fn give_up(&self) {
         for settlement in self.pending().drain(..) {
-            lost(&settlement, "the process ends before the store is back");
+            self.lost(&settlement, "the process ends before the store is back");
         }
     }
 
@@ -217,7 +221,7 @@ impl Settler {
                     let left = remaining(record, window);
                     if left.is_zero() {
                         self.metrics.unsettled.dec();
-                        info!(%key, "the window of an event passed before the store was back");
+                        info!(key = %shown(self.log_keys, &key), "the window of an event passed before the store was back");
                     } else {
                         done.push((key, record, window, left, lead));
                     }
@@ -233,7 +237,7 @@ impl Settler {
                 match answer {
                     Ok(()) => {
                         self.metrics.unsettled.dec();
-                        info!(%key, "the record of a delivered event is in the store now");
+                        info!(key = %shown(self.log_keys, &key), "the record of a delivered event is in the store now");
                     }
                     Err(_) => again.push(Pending::Done { key, record, window, lead }),
                 }
@@ -266,6 +270,20 @@ impl Settler {
         }
     }
 
+    fn lost(&self, settlement: &Pending, why: &str) {
+        let (Pending::Done { key, .. } | Pending::Unknown { key, .. } | Pending::Release { key, .. }) = settlement;
+        let key = shown(self.log_keys, key);
+        match settlement {
+            Pending::Done { .. } => {
+                error!(%key, why, "a delivered event could not be recorded: its next copy will be sent again");
+            }
+            Pending::Unknown { .. } => {
+                warn!(%key, why, "an unknown outcome could not be recorded: it counts as such once its lease has passed");
+            }
+            Pending::Release { .. } => warn!(%key, why, "a claim could not be released: it ends with its lease"),
+        }
+    }
+
     fn pending(&self) -> MutexGuard<'_, VecDeque<Pending>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -275,16 +293,4 @@ impl Settler {
 fn remaining(record: Record, window: Duration) -> Duration {
     let since = record.at.and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default();
     window.saturating_sub(since)
-}
-
-fn lost(settlement: &Pending, why: &str) {
-    match settlement {
-        Pending::Done { key, .. } => {
-            error!(%key, why, "a delivered event could not be recorded: its next copy will be sent again");
-        }
-        Pending::Unknown { key, .. } => {
-            warn!(%key, why, "an unknown outcome could not be recorded: it counts as such once its lease has passed");
-        }
-        Pending::Release { key, .. } => warn!(%key, why, "a claim could not be released: it ends with its lease"),
-    }
 }
