@@ -80,9 +80,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let difference = Difference { comparison, keys };
     super::show(&if options.json { super::json(&difference)? } else { difference.to_text() });
     match &difference.keys {
-        Some(keys) if !keys.equal => Err(Failure::new("the two would not be taken for one event").hint(
-            "if they are one, its `key` must be made of what stayed; if they are not, this is as it should be",
-        )),
+        Some(keys) if !keys.equal => Err(Failure::new("the two would not be taken for one event")
+            .hint("if they are one, its `key` must be made of what stayed; if they are not, this is as it should be")),
         _ => Ok(()),
     }
 }

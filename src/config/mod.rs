@@ -67,11 +67,7 @@ pub fn judge(config: &Config) -> Result<(), Problems> {
     report.conclude().map(drop)
 }
 
-fn parse_from(
-    text: &str,
-    environment: &dyn Fn(&str) -> Option<String>,
-    sources: &Sources,
-) -> Result<Loaded, Problems> {
+fn parse_from(text: &str, environment: &dyn Fn(&str) -> Option<String>, sources: &Sources) -> Result<Loaded, Problems> {
     let document: serde_yaml::Value =
         serde_yaml::from_str(text).map_err(|error| Problem::whole(format!("the file is not valid YAML: {error}")))?;
     if document.is_null() {

@@ -24,7 +24,7 @@ impl Sources {
     pub(super) fn read(&self, path: &Path) -> io::Result<String> {
         let bytes = std::fs::read(path);
         self.files.borrow_mut().insert(path.to_owned(), bytes.as_ref().ok().map(|bytes| print(bytes)));
-        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8");
         String::from_utf8(bytes?).map_err(not_text)
     }
 

@@ -130,16 +130,8 @@ pub enum StoreOperation {
 }
 
 impl StoreOperation {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Claim,
-        Self::Settle,
-        Self::Release,
-        Self::Renew,
-        Self::Promote,
-        Self::Look,
-        Self::Forget,
-        Self::Health,
-    ];
+    pub(super) const ALL: [Self; 8] =
+        [Self::Claim, Self::Settle, Self::Release, Self::Renew, Self::Promote, Self::Look, Self::Forget, Self::Health];
 
     pub(super) fn label(self) -> &'static str {
         match self {

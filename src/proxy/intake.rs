@@ -11,9 +11,9 @@ use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
+use super::Core;
 use super::body::{self, NoBody, Reserved};
 use super::conclude::COME_BACK;
-use super::Core;
 use super::respond::Own;
 use super::routes::ServedRoute;
 

@@ -30,13 +30,7 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    pub(super) fn new(
-        path: &Path,
-        running: Config,
-        sources: Sources,
-        gateway: Gateway,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub(super) fn new(path: &Path, running: Config, sources: Sources, gateway: Gateway, metrics: Arc<Metrics>) -> Self {
         Self { path: path.to_owned(), running, sources, gateway, metrics }
     }
 
@@ -110,9 +104,10 @@ async fn has_changed(read: Sources) -> bool {
 fn keep_terms(running: &Config, next: &mut Config) -> Vec<String> {
     let mut kept = Vec::new();
     for route in &mut next.routes {
-        let before = running.routes.iter().find(|before| {
-            before.namespace == route.namespace && before.unknown_outcome == UnknownOutcome::Suppress
-        });
+        let before = running
+            .routes
+            .iter()
+            .find(|before| before.namespace == route.namespace && before.unknown_outcome == UnknownOutcome::Suppress);
         let Some(before) = before else { continue };
         for (name, old, new) in
             [("window", before.window, &mut route.window), ("lease", before.lease, &mut route.lease)]

@@ -155,12 +155,18 @@ mod tests {
 
     #[test]
     fn headers_and_queries_of_whole_deliveries_are_compared() {
-        let compared =
-            compare("POST /a?b=c&d=1 HTTP/1.1\nX-Try: 1\nX-Id: z\n\n{}", "POST /a?b=c&d=2 HTTP/1.1\nX-Try: 2\nX-Id: z\n\n{}");
+        let compared = compare(
+            "POST /a?b=c&d=1 HTTP/1.1\nX-Try: 1\nX-Id: z\n\n{}",
+            "POST /a?b=c&d=2 HTTP/1.1\nX-Try: 2\nX-Id: z\n\n{}",
+        );
         let places: Vec<_> = compared.changed.iter().map(|change| change.place.as_str()).collect();
         assert_eq!(places, ["header:x-try", "query:d"]);
         assert_eq!(compared.stayed, ["header:x-id", "query:b", "$"]);
-        assert_eq!(compare("POST /a HTTP/1.1\nX-Try: 1\n\n{}", "{}").changed, [], "a bare body has no headers to compare");
+        assert_eq!(
+            compare("POST /a HTTP/1.1\nX-Try: 1\n\n{}", "{}").changed,
+            [],
+            "a bare body has no headers to compare"
+        );
     }
 
     #[test]

@@ -94,7 +94,9 @@ impl Answers {
             }
             0 => Err(Failure::new("none was first")
                 .hint("was this delivery sent before, within the window? `hookonce keys forget` frees its key")),
-            many => Err(Failure::new(format!("{many} were first: a handler behind this would have acted {many} times"))),
+            many => {
+                Err(Failure::new(format!("{many} were first: a handler behind this would have acted {many} times")))
+            }
         }
     }
 }

@@ -36,9 +36,8 @@ impl Target {
     pub fn parse(text: &str) -> Result<Self, String> {
         let uri: Uri = text.parse().map_err(|_| "must be a URL, such as `http://127.0.0.1:8080/webhooks/stripe`")?;
         let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));
-        let authority = authority.ok_or(
-            "must be an `http://` URL: where TLS is ended in front of the gateway, send behind that",
-        )?;
+        let authority = authority
+            .ok_or("must be an `http://` URL: where TLS is ended in front of the gateway, send behind that")?;
         let address = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80));
         Ok(Self { authority: authority.to_string(), address, uri })
     }

@@ -79,9 +79,16 @@ async fn every_operation_times_out_with_one_answer_per_key() {
     assert!(!store.health().await.up);
 
     let rendered = metrics.render();
-    for (operation, count) in
-        [("claim", 1), ("settle", 2), ("release", 1), ("renew", 1), ("promote", 1), ("look", 1), ("forget", 1), ("health", 1)]
-    {
+    for (operation, count) in [
+        ("claim", 1),
+        ("settle", 2),
+        ("release", 1),
+        ("renew", 1),
+        ("promote", 1),
+        ("look", 1),
+        ("forget", 1),
+        ("health", 1),
+    ] {
         let line = format!("hookonce_store_errors_total{{kind=\"timeout\",operation=\"{operation}\"}} {count}");
         assert!(rendered.lines().any(|it| it == line), "`{line}` is not in\n{rendered}");
     }
