@@ -65,7 +65,7 @@ struct Which {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// A key as the log, `explain` or Redis shows it; or the route's name and the parts of the key
-    #[arg(value_name = "KEY | ROUTE PART…", required = true)]
+    #[arg(value_name = "KEY|ROUTE PART", required = true)]
     words: Vec<String>,
 }
 

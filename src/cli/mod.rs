@@ -37,7 +37,7 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the gateway
+    /// Run the gateway. It reads its routes anew when the configuration changes, and at SIGHUP
     Run(run::Options),
     /// Tell every mistake of a configuration file
     Check(check::Options),
@@ -47,7 +47,7 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::Command),
     /// Send one delivery many times at once, and tell whether exactly one was first
-    Stress(stress::Options),
+    Stress(Box<stress::Options>),
     /// Compare two deliveries of one event: what changed must stay out of its key
     Diff(diff::Options),
     /// Print the JSON Schema of the configuration, for editors

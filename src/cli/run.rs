@@ -7,7 +7,6 @@ use hookonce::config::{self, Loaded};
 
 use super::Failure;
 
-/// Routes and secrets are read anew at SIGHUP and when their files change.
 #[derive(Args)]
 pub struct Options {
     /// The configuration file

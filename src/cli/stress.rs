@@ -85,8 +85,7 @@ async fn fire(options: &Options, shot: Shot) -> Result<(), Failure> {
     let left = Arc::new(AtomicUsize::new(options.times));
     let (tell, mut told) = mpsc::unbounded_channel();
     super::tell(&format!(
-        "sending {} {} bytes to {}, {} times, {workers} at the same moment",
-        shot.method(),
+        "sending {} bytes to {}, {} times, {workers} at the same moment",
         shot.length(),
         options.url,
         options.times

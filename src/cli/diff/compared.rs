@@ -11,6 +11,18 @@ use crate::cli::saved::Saved;
 /// What is shown of a value.
 const LONGEST_VALUE: usize = 60;
 
+/// Headers of the connection. That they stayed says nothing: no key is made of them.
+const OF_THE_CONNECTION: [&str; 8] = [
+    "header:accept",
+    "header:accept-encoding",
+    "header:connection",
+    "header:content-length",
+    "header:content-type",
+    "header:host",
+    "header:transfer-encoding",
+    "header:user-agent",
+];
+
 /// What changed from one delivery to the other, and what stayed, as `key` would name it.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 pub struct Comparison {
@@ -51,6 +63,7 @@ impl Comparison {
         let only_second = second.iter().filter(|(place, _)| !in_first.contains_key(place));
         for (place, _) in first.iter().chain(only_second) {
             match (in_first.get(place), in_second.get(place)) {
+                (Some(a), Some(b)) if a == b && OF_THE_CONNECTION.contains(&place.as_str()) => {}
                 (Some(a), Some(b)) if a == b => self.stayed.push(place.clone()),
                 (a, b) => {
                     let shown = |value: Option<&String>| value.map(|value| shortened(value));
@@ -156,8 +169,8 @@ mod tests {
     #[test]
     fn headers_and_queries_of_whole_deliveries_are_compared() {
         let compared = compare(
-            "POST /a?b=c&d=1 HTTP/1.1\nX-Try: 1\nX-Id: z\n\n{}",
-            "POST /a?b=c&d=2 HTTP/1.1\nX-Try: 2\nX-Id: z\n\n{}",
+            "POST /a?b=c&d=1 HTTP/1.1\nHost: a\nX-Try: 1\nX-Id: z\n\n{}",
+            "POST /a?b=c&d=2 HTTP/1.1\nHost: a\nX-Try: 2\nX-Id: z\n\n{}",
         );
         let places: Vec<_> = compared.changed.iter().map(|change| change.place.as_str()).collect();
         assert_eq!(places, ["header:x-try", "query:d"]);

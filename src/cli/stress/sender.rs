@@ -100,10 +100,6 @@ impl Shot {
         self.body.len()
     }
 
-    pub fn method(&self) -> Method {
-        Method::POST
-    }
-
     /// Sends it, over `open` where that is a connection that still stands. Answers the status, `hookonce-result`, and
     /// the connection where it can be used again.
     pub async fn send(&self, open: Option<Connection>) -> Result<(u16, Option<String>, Option<Connection>), String> {
@@ -112,7 +108,7 @@ impl Shot {
             _ => Connection::open(&self.target).await?,
         };
         let mut request = Request::new(Full::new(self.body.clone()));
-        *request.method_mut() = self.method();
+        *request.method_mut() = Method::POST;
         *request.uri_mut() = self.path.parse().map_err(|_| format!("`{}` is no path", self.path))?;
         request.headers_mut().clone_from(&self.headers);
         let (status, headers, _) = exchange(&mut connection, &self.target, request).await?;
