@@ -20,7 +20,7 @@ fn generic(id: &str) -> Request {
 fn under_load(gateway: &Gateway, change: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let senders: Vec<_> = (0..4)
+        let senders: Vec<_> = (0..2)
             .map(|sender| {
                 let stop = &stop;
                 scope.spawn(move || {
