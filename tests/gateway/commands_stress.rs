@@ -44,7 +44,7 @@ fn exactly_one_is_first_behind_a_gateway() {
             line.and_then(|line| line.split_whitespace().nth(2)?.parse::<usize>().ok()).unwrap_or_default()
         };
         assert_eq!((counts("first"), counts("duplicate")), (1, 39), "{text}");
-        assert!(text.contains("40 answers in") && text.contains("exactly one was first"), "{text}");
+        assert!(text.contains("40 answered in") && text.contains("exactly one was first"), "{text}");
         assert!(stderr(&output).contains("40 times, 20 at the same moment"), "{}", stderr(&output));
         assert_eq!(upstream.count(), 1);
 

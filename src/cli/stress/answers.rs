@@ -77,7 +77,7 @@ impl Answers {
             text.truncate(text.trim_end().len());
             text.push('\n');
         }
-        text.push_str(&format!("{} answers in {}\n", self.count(), milliseconds(Some(took))));
+        text.push_str(&format!("{} answered in {}\n", self.count(), milliseconds(Some(took))));
         text
     }
 
@@ -138,7 +138,7 @@ mod tests {
                         200      duplicate            2    2.0ms   2.0ms    2.0ms\n\
                         200      first                1    2.0ms   2.0ms    2.0ms\n\
                         refused  -                    1    1.0ms   1.0ms    1.0ms\n\
-                        4 answers in 3.0ms\n";
+                        4 answered in 3.0ms\n";
         assert_eq!(answers.to_table(Duration::from_millis(3)), expected);
     }
 }
