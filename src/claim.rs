@@ -94,6 +94,17 @@ pub enum State {
     Done(Record),
 }
 
+/// What became of the attempt to forget a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// There was nothing to forget.
+    Absent,
+    /// It is absent now; before, it stood like this.
+    Freed(Standing),
+    /// It is in flight and was left as it is.
+    Open(Standing),
+}
+
 /// How an exchange ended: the final (not 1xx) response head decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

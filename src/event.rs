@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 /// An encoded part longer than this many bytes is replaced by `#` and the SHA-256 of the part.
 const LONGEST_PART: usize = 200;
 
+/// What a hashed key begins with in a log.
+pub const HASHED: &str = "sha256:";
+
 /// The identity of one event: its namespace and the parts that identify it, joined.
 ///
 /// Keys read `namespace:part:part`, for example `hotmart:e8f9a0b1`. Two different lists of parts never give the same
@@ -41,6 +44,14 @@ impl EventKey {
     #[must_use]
     pub fn from_encoded(encoded: &str) -> Self {
         Self(encoded.into())
+    }
+
+    /// A short hash of the key, for logs that must not hold what is in it (a phone number, say). Equal keys have equal
+    /// hashes, so that the lines about one event are still found; a hash cannot be turned back.
+    #[must_use]
+    pub fn hashed(&self) -> String {
+        let hash = Sha256::digest(self.0.as_bytes());
+        format!("{HASHED}{}", HEXLOWER.encode(&hash[..8]))
     }
 
     /// The key as it is shown to people and, behind the store's prefix, kept in the store.
@@ -135,6 +146,15 @@ mod tests {
     fn separators_and_escapes_inside_parts_are_encoded() {
         let key = EventKey::new("a", [Some("b:c"), Some("#"), Some("50%"), Some("x y\n")]);
         assert_eq!(key.as_str(), "a:b%3Ac:%23:50%25:x%20y%0A");
+    }
+
+    #[test]
+    fn a_hashed_key_is_short_and_shows_nothing_of_it() {
+        let key = EventKey::new("whatsapp", [Some("message"), Some("5511999990000")]);
+        assert_eq!(key.hashed(), key.clone().hashed());
+        assert_ne!(key.hashed(), EventKey::new("whatsapp", [Some("message"), Some("5511999990001")]).hashed());
+        assert_eq!(key.hashed().len(), "sha256:".len() + 16);
+        assert_eq!(key.hashed()["sha256:".len()..], sha256_hex(key.as_str().as_bytes())[..16]);
     }
 
     #[test]

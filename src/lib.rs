@@ -8,8 +8,9 @@
 //!
 //! 1. [`server`] has assembled the process from a [`config::Config`]; pingora accepts the connection and hands the
 //!    request to [`proxy::Gateway`].
-//! 2. `proxy/intake` finds the [`route`], checks the method, reads the body within its limits (`proxy/body`), and asks
-//!    the route's [`provider::Provider`] whether the delivery is authentic and which [`event`]s are in it.
+//! 2. `proxy/intake` finds the [`route`] (in `proxy/routes`), checks the method, reads the body within its limits
+//!    (`proxy/body`), and asks the route's [`provider::Provider`] whether the delivery is authentic and which [`event`]s
+//!    are in it.
 //! 3. `proxy/forward` claims every event's key in one round trip to the [`store::ClaimStore`]. Copies that are in
 //!    flight in this process are known from `proxy/inflight`; `proxy/lease` renews what is claimed.
 //! 4. [`dedup::plan`] decides what is sent, in how many exchanges, and what is waited for (`proxy/wait`).
@@ -20,7 +21,11 @@
 //! 7. `proxy/conclude` makes one answer of how all events ended, `proxy/respond` writes it, `proxy/journal` tells about
 //!    it: one line in the log ([`telemetry`]), and the counters that [`admin`] serves ([`metrics`]).
 //!
-//! `cli` (in the binary) is what a person types: `run`, `check`, `explain`, `echo`.
+//! `cli` (in the binary) is what a person types: `run`, `check`, `explain`, and for the day of trouble `keys`, `stress`,
+//! `diff`, `echo` and `schema`.
+//!
+//! While the process runs, `server/reload` reads the configuration anew when its files change. Only routes are replaced;
+//! a delivery keeps the one it came in by to its end.
 //!
 //! # What must always hold
 //!
@@ -39,9 +44,9 @@
 //! 8. The exchange and its settling do not depend on the provider's connection.
 //! 9. A store that does not answer is "unavailable", never "duplicate" and never "first seen".
 //!
-//! Exceptions, only where the configuration says so: to 1 and 2 `batch: whole`, `mode: observe` and
-//! `store_down: forward`; to 3 `in_flight: accept` and `on_auth_failure: discard`. Events without a key have no memory:
-//! every copy is sent.
+//! Exceptions, only where the configuration or a person says so: to 1 and 2 `batch: whole`, `mode: observe`,
+//! `store_down: forward` and `keys forget`; to 3 `in_flight: accept` and `on_auth_failure: discard`. Events without a key
+//! have no memory: every copy is sent.
 //!
 //! # Who may import whom
 //!
@@ -56,7 +61,9 @@
 //!
 //! - a provider: one file in `provider/`, one arm in [`provider::build`], one variant of [`config::ProviderKind`], a
 //!   folder of fixtures;
-//! - a store: one file in `store/`, one arm in [`store::open`], one line in the conformance suite.
+//! - a store: one file in `store/`, one arm in [`store::open`] and in [`store::open_beside`], one line in the conformance
+//!   suite;
+//! - a key of the configuration: its section in `config/read`, and `conf/hookonce.schema.json`.
 
 pub mod admin;
 pub mod claim;

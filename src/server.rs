@@ -1,6 +1,9 @@
 //! Assembly: from a configuration to a running process, and from a signal to its end.
 
+mod reload;
+
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,8 +17,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
+use self::reload::Reload;
 use crate::admin::Admin;
-use crate::config::{Config, Readiness};
+use crate::config::{Config, Readiness, Sources};
 use crate::metrics::Metrics;
 use crate::proxy::Gateway;
 use crate::route::Route;
@@ -78,12 +82,13 @@ impl StartError {
     }
 }
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until SIGTERM or SIGINT. `path` is the file that `config` was read from, together with `sources`: when they
+/// change, or at SIGHUP, its routes are read anew.
 ///
 /// # Errors
 ///
 /// [`StartError`], before anything is served.
-pub fn run(config: Config) -> Result<(), StartError> {
+pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartError> {
     telemetry::start(config.server.log, &TALKATIVE);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -96,9 +101,12 @@ pub fn run(config: Config) -> Result<(), StartError> {
         drop(TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })?);
     }
     let store = runtime.block_on(store::open(&config.store, Arc::clone(&metrics)))?;
-    let routes: Vec<Route> = config.routes.into_iter().map(Route::new).collect();
+    let routes: Vec<Route> = config.routes.iter().cloned().map(Route::new).collect();
     let gateway = Gateway::new(&config.server, routes, Arc::clone(&store), Arc::clone(&metrics));
     let stopping = gateway.stopping();
+    // Before anything else, or SIGHUP would end the process.
+    let hang_up = runtime.block_on(async { signal(SignalKind::hangup()) }).map_err(StartError::Runtime)?;
+    let reload = Reload::new(path, config.clone(), sources, gateway.clone(), Arc::clone(&metrics));
     let ready = Arc::new(AtomicBool::new(false));
 
     let conf = ServerConf {
@@ -129,6 +137,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     await_listener(config.server.listen)?;
     await_listener(config.server.admin)?;
     ready.store(true, Ordering::Release);
+    runtime.spawn(reload.watch(hang_up));
     info!(listen = %config.server.listen, admin = %config.server.admin, version = VERSION, "ready");
 
     runtime.block_on(stop_signal()).map_err(StartError::Runtime)?;

@@ -41,7 +41,7 @@ pub struct Options {
     /// How long to wait before answering, such as `2s`
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     delay: Duration,
-    /// A folder to save each delivery to, as a file that `hookonce explain` reads
+    /// A folder to save each delivery to, as a file that `explain`, `stress` and `diff` read
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
 }

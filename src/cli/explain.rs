@@ -1,18 +1,17 @@
 //! `hookonce explain`: what a route makes of a delivery, without sending or remembering anything.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use hookonce::config::{Config, Loaded, PathPattern, ProviderKind, Route};
+use hookonce::config::{Loaded, ProviderKind, Route};
 use hookonce::provider::{self, AuthFailure, Delivery, Verified};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 
 use super::Failure;
-use super::saved::{self, Saved};
+use super::saved::Saved;
 
 #[derive(Args)]
 pub struct Options {
@@ -23,7 +22,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     route: String,
     /// A header of the delivery, which replaces one that the file has; can be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = super::parse_header)]
     headers: Vec<(HeaderName, HeaderValue)>,
     /// The query of the delivery's URL, without the `?`
     #[arg(long)]
@@ -34,10 +33,6 @@ pub struct Options {
     /// A body, or a whole delivery saved by `hookonce echo --save`; `-` reads it from stdin
     #[arg(value_name = "BODYFILE")]
     file: PathBuf,
-}
-
-fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    saved::header(text.as_bytes()).ok_or_else(|| "must read `Name: value`".to_owned())
 }
 
 /// What is said of a delivery; as JSON it is the contract for scripts.
@@ -65,36 +60,15 @@ struct ExplainedEvent {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let Loaded { config, .. } = super::load(&options.config)?;
-    let route = find_route(&config, &options.route)?;
-    let saved = Saved::read(read(options)?);
+    let route = super::find_route(&config, &options.route)?;
+    let saved = Saved::read(super::read_file(&options.file)?);
     let explanation = explain(route, options, saved);
     if options.json {
-        let json = serde_json::to_string(&explanation)
-            .map_err(|error| Failure::new(format!("the explanation is no JSON: {error}")))?;
-        super::show(&format!("{json}\n"));
+        super::show(&super::json(&explanation)?);
     } else {
         super::show(&explanation.to_text());
     }
     Ok(())
-}
-
-fn find_route<'a>(config: &'a Config, name: &str) -> Result<&'a Route, Failure> {
-    config.routes.iter().find(|route| route.name == name).ok_or_else(|| {
-        let names: Vec<_> = config.routes.iter().map(|route| format!("`{}`", route.name)).collect();
-        Failure::new(format!("no route is called `{name}`")).hint(format!("the routes are {}", names.join(", ")))
-    })
-}
-
-fn read(options: &Options) -> Result<Vec<u8>, Failure> {
-    let file = &options.file;
-    let mut content = Vec::new();
-    let read = if file.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut content).map(drop)
-    } else {
-        std::fs::read(file).map(|bytes| content = bytes)
-    };
-    read.map_err(|error| Failure::new(format!("`{}` cannot be read: {error}", file.display())))?;
-    Ok(content)
 }
 
 fn explain(route: &Route, options: &Options, saved: Saved) -> Explanation {
@@ -110,9 +84,9 @@ fn explain(route: &Route, options: &Options, saved: Saved) -> Explanation {
 
     let (path, query) = match &saved.target {
         Some(target) => target.split_once('?').unwrap_or((target, "")),
-        None => (path_of(route), ""),
+        None => (super::path_of(route), ""),
     };
-    let headers = with_given(saved.headers, &options.headers);
+    let headers = super::with_given(saved.headers, &options.headers);
     let body = saved.body.into();
     let query = options.query.as_deref().unwrap_or(query);
     let delivery = Delivery { path, query, headers: &headers, body: &body };
@@ -141,24 +115,6 @@ fn explain(route: &Route, options: &Options, saved: Saved) -> Explanation {
         })
         .collect();
     explanation
-}
-
-/// Where a bare body would have come in: some providers look at the path.
-fn path_of(route: &Route) -> &str {
-    match &route.path {
-        PathPattern::Exact(path) | PathPattern::Prefix(path) if !path.is_empty() => path,
-        PathPattern::Exact(_) | PathPattern::Prefix(_) => "/",
-    }
-}
-
-fn with_given(mut headers: HeaderMap, given: &[(HeaderName, HeaderValue)]) -> HeaderMap {
-    for (name, _) in given {
-        headers.remove(name);
-    }
-    for (name, value) in given {
-        headers.append(name.clone(), value.clone());
-    }
-    headers
 }
 
 /// A bare body comes without the headers and the query that would prove it, which is worth saying.

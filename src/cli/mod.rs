@@ -3,20 +3,26 @@
 //! One file per command. Data goes to stdout; warnings, errors and logs go to stderr. An error is one line,
 //! `error: …`, followed by `hint: …` where there is a way out; a configuration with several mistakes gives a line for
 //! each. Exit codes: 0, 1 for what failed, 2 for a command line that cannot be read, 78 (`EX_CONFIG`) for a
-//! configuration that cannot work, so that a service manager does not start it again and again.
+//! configuration that cannot work, so that a service manager does not start it again and again. `keys` has two more.
 
 mod check;
+mod delivery;
+mod diff;
 mod echo;
 mod explain;
+mod keys;
 mod run;
 mod saved;
+mod schema;
+mod stress;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use hookonce::config::{self, Loaded};
+use delivery::{find_route, parse_header, path_of, read_file, with_given};
+use hookonce::config::{self, Loaded, Problem, Problems};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -31,12 +37,21 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the gateway
+    /// Run the gateway. It reads its routes anew when the configuration changes, and at SIGHUP
     Run(run::Options),
     /// Tell every mistake of a configuration file
     Check(check::Options),
     /// Show what a route makes of a delivery: is it authentic, which events are in it, what are their keys
     Explain(explain::Options),
+    /// Show what the store remembers of an event, or make it forget
+    #[command(subcommand)]
+    Keys(keys::Command),
+    /// Send one delivery many times at once, and tell whether exactly one was first
+    Stress(Box<stress::Options>),
+    /// Compare two deliveries of one event: what changed must stay out of its key
+    Diff(diff::Options),
+    /// Print the JSON Schema of the configuration, for editors
+    Schema,
     /// Run a sample handler that prints, and saves, what it gets
     Echo(echo::Options),
 }
@@ -67,9 +82,24 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Explain(options) => explain::run(&options),
+        Command::Keys(command) => return end(keys::run(&command)),
+        Command::Stress(options) => stress::run(&options),
+        Command::Diff(options) => diff::run(&options),
+        Command::Schema => {
+            schema::run();
+            Ok(())
+        }
         Command::Echo(options) => echo::run(options),
     };
-    let Err(failure) = done else { return ExitCode::SUCCESS };
+    end(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// Tells why a command failed, and gives the exit code.
+fn end(done: Result<ExitCode, Failure>) -> ExitCode {
+    let failure = match done {
+        Ok(code) => return code,
+        Err(failure) => failure,
+    };
     for error in &failure.errors {
         tell(&format!("error: {error}"));
     }
@@ -81,25 +111,40 @@ pub fn main() -> ExitCode {
 
 /// Loads a configuration, with what is merely unwise in it.
 fn load(path: &Path) -> Result<Loaded, Failure> {
-    config::load(path).map_err(|problems| Failure {
-        errors: problems.0.iter().map(ToString::to_string).collect(),
-        hint: None,
-        exit: EXIT_CONFIG,
-    })
+    config::load(path).map_err(unusable)
+}
+
+fn unusable(problems: Problems) -> Failure {
+    Failure { errors: problems.0.iter().map(ToString::to_string).collect(), hint: None, exit: EXIT_CONFIG }
 }
 
 /// The same for whoever is about to rely on it: the warnings are told on stderr.
 fn load_with_warnings(path: &Path) -> Result<config::Config, Failure> {
     let Loaded { config, warnings } = load(path)?;
-    for warning in &warnings {
+    warn(&warnings);
+    Ok(config)
+}
+
+fn warn(warnings: &[Problem]) {
+    for warning in warnings {
         tell(&format!("warning: {warning}"));
     }
-    Ok(config)
 }
 
 /// A line on stderr, in one piece, since others write there too. That nobody reads it (a closed pipe) is no reason to stop.
 fn tell(line: &str) {
     drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
+}
+
+/// The same line again, on a terminal.
+fn tell_in_place(line: &str) {
+    drop(std::io::stderr().write_all(format!("\r{line}").as_bytes()));
+}
+
+/// One JSON document on a line of its own.
+fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
+    let json = serde_json::to_string(document).map_err(|error| Failure::new(format!("this is no JSON: {error}")))?;
+    Ok(format!("{json}\n"))
 }
 
 /// Text on stdout, at once. That nobody reads it (a closed pipe) is no reason to stop.

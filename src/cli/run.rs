@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hookonce::config::{self, Loaded};
 
 use super::Failure;
 
@@ -14,8 +15,10 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let config = super::load_with_warnings(&options.config)?;
-    hookonce::server::run(config).map_err(|error| Failure {
+    let (loaded, sources) = config::load_watched(&options.config);
+    let Loaded { config, warnings } = loaded.map_err(super::unusable)?;
+    super::warn(&warnings);
+    hookonce::server::run(&options.config, config, sources).map_err(|error| Failure {
         errors: vec![error.to_string()],
         hint: error.hint().map(str::to_owned),
         exit: error.exit_code(),

@@ -1,4 +1,4 @@
-//! A delivery in a file: as `echo --save` writes it, and as `explain` reads it.
+//! A delivery in a file: as `echo --save` writes it, and as `explain`, `stress` and `diff` read it.
 //!
 //! The file reads like the request on the wire (request line, headers, an empty line, the body byte for byte), except
 //! that names of headers are in lower case and a chunked body stands there whole. A file that does not begin with a request line is a bare body.

@@ -5,18 +5,29 @@ use std::cell::RefCell;
 use serde_yaml::Value;
 
 use super::variables;
-use super::{Problem, Problems};
+use super::{Problem, Problems, Sources};
 
 /// What was found on the walk so far.
 pub(super) struct Report<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
+    pub(super) sources: &'a Sources,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
+    /// Every key that was asked for, so that the schema can be held against it.
+    #[cfg(test)]
+    pub(super) asked: RefCell<std::collections::BTreeSet<String>>,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { environment, problems: RefCell::default(), warnings: RefCell::default() }
+    pub(super) fn new(environment: &'a dyn Fn(&str) -> Option<String>, sources: &'a Sources) -> Self {
+        Self {
+            environment,
+            sources,
+            problems: RefCell::default(),
+            warnings: RefCell::default(),
+            #[cfg(test)]
+            asked: RefCell::default(),
+        }
     }
 
     pub(super) fn problem(&self, path: &str, message: impl Into<String>) {
@@ -175,6 +186,8 @@ impl<'a> Fields<'a> {
     /// The value of `name`, if it is there.
     pub(super) fn take(&mut self, name: &'static str) -> Option<Node<'a>> {
         self.asked.push(name);
+        #[cfg(test)]
+        self.report.asked.borrow_mut().insert(join(&self.path, name));
         let (_, value) = self.entries.iter().find(|(key, _)| *key == name)?;
         Some(Node { value, path: join(&self.path, name), report: self.report })
     }

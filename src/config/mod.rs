@@ -11,7 +11,9 @@
 mod document;
 mod problem;
 mod read;
+mod restart;
 mod schema;
+mod sources;
 mod validate;
 mod values;
 mod variables;
@@ -24,6 +26,7 @@ use std::path::Path;
 use document::{Node, Report};
 pub use problem::{Problem, Problems};
 pub use schema::*;
+pub use sources::Sources;
 pub use values::Secret;
 
 /// A valid configuration and what is unwise about it.
@@ -37,19 +40,40 @@ pub struct Loaded {
 
 /// Reads the file at `path`, with the variables of the process's environment.
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Problem::whole(format!("cannot read `{}`: {error}", path.display())))?;
-    parse(&text, &|name| std::env::var(name).ok())
+    load_watched(path).0
+}
+
+/// The same, and which files were read for it: when one of them changes, the configuration may have.
+pub fn load_watched(path: &Path) -> (Result<Loaded, Problems>, Sources) {
+    let sources = Sources::default();
+    let loaded = match sources.read(path) {
+        Ok(text) => parse_from(&text, &|name| std::env::var(name).ok(), &sources),
+        Err(error) => Err(Problem::whole(format!("cannot read `{}`: {error}", path.display())).into()),
+    };
+    (loaded, sources)
 }
 
 /// Reads `text`, with variables from `environment`.
 pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
+    parse_from(text, environment, &Sources::default())
+}
+
+/// What is wrong with a configuration that was put together of two: the rules between the values of one file.
+pub fn judge(config: &Config) -> Result<(), Problems> {
+    let sources = Sources::default();
+    let report = Report::new(&|_| None, &sources);
+    validate::process(&report, config);
+    (0..config.routes.len()).for_each(|index| validate::route(&report, config, index));
+    report.conclude().map(drop)
+}
+
+fn parse_from(text: &str, environment: &dyn Fn(&str) -> Option<String>, sources: &Sources) -> Result<Loaded, Problems> {
     let document: serde_yaml::Value =
         serde_yaml::from_str(text).map_err(|error| Problem::whole(format!("the file is not valid YAML: {error}")))?;
     if document.is_null() {
         return Err(Problem::whole("the file is empty: it needs at least `store` and `routes`".to_owned()).into());
     }
-    let report = Report::new(environment);
+    let report = Report::new(environment, sources);
     let config = read::config(&Node::root(&document, &report));
     report.conclude().map(|warnings| Loaded { config, warnings })
 }

@@ -123,13 +123,15 @@ pub enum StoreOperation {
     Promote,
     /// `look`
     Look,
+    /// `forget`
+    Forget,
     /// `health`
     Health,
 }
 
 impl StoreOperation {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Claim, Self::Settle, Self::Release, Self::Renew, Self::Promote, Self::Look, Self::Health];
+    pub(super) const ALL: [Self; 8] =
+        [Self::Claim, Self::Settle, Self::Release, Self::Renew, Self::Promote, Self::Look, Self::Forget, Self::Health];
 
     pub(super) fn label(self) -> &'static str {
         match self {
@@ -139,6 +141,7 @@ impl StoreOperation {
             Self::Renew => "renew",
             Self::Promote => "promote",
             Self::Look => "look",
+            Self::Forget => "forget",
             Self::Health => "health",
         }
     }

@@ -27,6 +27,7 @@ pub struct Metrics {
     pub unsettled: IntGauge,
     store_up: Gauge,
     store_durable: Gauge,
+    config_reload_failed: Gauge,
 }
 
 /// One operation's series: the round trips that were answered, and the errors by [`STORE_ERROR_KINDS`].
@@ -173,6 +174,10 @@ impl Metrics {
         let store_up = gauge("hookonce_store_up", "1 while the store answers.")?;
         let store_durable =
             gauge("hookonce_store_durable", "1 while the store persists what it holds and evicts nothing.")?;
+        let config_reload_failed = gauge(
+            "hookonce_config_reload_failed",
+            "1 while the configuration in the file is not the one that is served, because of its mistakes.",
+        )?;
         let build_info =
             GaugeVec::new(Opts::new("hookonce_build_info", "Always 1; the version is its label."), &["version"])?;
         registry.register(Box::new(build_info.clone()))?;
@@ -188,6 +193,7 @@ impl Metrics {
             unsettled,
             store_up,
             store_durable,
+            config_reload_failed,
         })
     }
 
@@ -236,6 +242,11 @@ impl Metrics {
     /// Whether the store keeps what it holds.
     pub fn set_store_durable(&self, durable: bool) {
         self.store_durable.set(if durable { 1.0 } else { 0.0 });
+    }
+
+    /// Whether the last attempt to read the configuration anew failed.
+    pub fn set_config_reload_failed(&self, failed: bool) {
+        self.config_reload_failed.set(if failed { 1.0 } else { 0.0 });
     }
 
     /// A claim ended, or was taken over, while its exchange was still running.

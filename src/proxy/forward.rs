@@ -80,7 +80,7 @@ pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> Forwarded {
     let run = Run {
         core: &core,
         incoming: &incoming,
-        claims: OpenClaims::new(Arc::clone(&core.store), Arc::clone(&core.metrics), terms),
+        claims: OpenClaims::new(Arc::clone(&core.store), Arc::clone(&core.metrics), core.log.keys, terms),
         pace: Pace::new(items.len(), config.batch_concurrency),
         rules: Rules {
             batch: batching,

@@ -11,15 +11,16 @@ use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
+use super::Core;
 use super::body::{self, NoBody, Reserved};
 use super::conclude::COME_BACK;
 use super::respond::Own;
-use super::{Core, ServedRoute};
+use super::routes::ServedRoute;
+
 use crate::config::{Mode, OnAuthFailure};
 use crate::event::{Event, Unkeyed};
 use crate::metrics::DeliveryResult;
 use crate::provider::{AuthFailure, Delivery, Extraction, Verified};
-use crate::route;
 
 /// A delivery that may be deduplicated: whole, verified, its events found.
 pub(super) struct Incoming {
@@ -69,23 +70,22 @@ pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant
         let answer = Own::new(400, "bad request").close();
         return refuse(None, answer, DeliveryResult::BadRequest, Some("the request target is not a path"));
     }
-    let found = route::find(core.routes.iter().map(|route| &route.config), host, head.uri.path());
-    let route = match found {
-        Ok(Some(index)) => &core.routes[index],
+    let route = match core.routes.find(host, head.uri.path()) {
+        Ok(Some(route)) => route,
         Ok(None) => return refuse(None, Own::new(404, "no route"), DeliveryResult::NoRoute, None),
         Err(error) => {
             let answer = Own::new(400, "bad request").close();
             return refuse(None, answer, DeliveryResult::BadRequest, Some(&error.to_string()));
         }
     };
+    let route = &route;
     if core.is_stopping() {
         let answer = Own::new(503, "try again").retry_after(COME_BACK).close();
         return refuse(Some(route), answer, DeliveryResult::Busy, Some("the gateway is stopping"));
     }
     if route.provider.is_none() {
-        let around = route::spelled_otherwise(core.routes.iter().map(|route| &route.config), host, head.uri.path());
-        if let Some(around) = around {
-            let cause = format!("only another spelling of the path of `{}`", around.name);
+        if let Some(keyed) = core.routes.spelled_otherwise(host, head.uri.path()) {
+            let cause = format!("only another spelling of the path of `{keyed}`");
             return refuse(Some(route), Own::new(404, "no route"), DeliveryResult::NoRoute, Some(&cause));
         }
         return Intake::Pass(Arc::clone(route));

@@ -1,5 +1,6 @@
 //! What is told about a delivery: one line in the log, and its counts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use tracing::{info, warn};
 use super::ServedRoute;
 use super::forward::Forwarded;
 use crate::claim::{Record, Recorded};
-use crate::config::LogDeliveries;
+use crate::config::{Log, LogDeliveries, LogKeys};
 use crate::event::EventKey;
 use crate::metrics::{DeliveryResult, RouteMetrics};
 
@@ -53,7 +54,7 @@ impl Line {
 
 /// Counts a delivery and logs it. `sent` is the status that the provider got; `None`: it had gone.
 pub(super) fn tell(
-    log: LogDeliveries,
+    log: Log,
     route: Option<&Arc<ServedRoute>>,
     unrouted: &RouteMetrics,
     line: &Line,
@@ -62,18 +63,27 @@ pub(super) fn tell(
 ) {
     let took = arrived.elapsed();
     route.map_or(unrouted, |route| &route.metrics).answered(line.result, took);
-    let wanted = match log {
+    let wanted = match log.deliveries {
         LogDeliveries::All => true,
         LogDeliveries::Exceptions => line.exceptional || sent.is_none(),
         LogDeliveries::Off => false,
     };
     if wanted {
-        log_line(route.map_or("-", |route| route.config.name.as_str()), line, sent, took);
+        log_line(log.keys, route.map_or("-", |route| route.config.name.as_str()), line, sent, took);
     }
 }
 
-fn log_line(route: &str, line: &Line, sent: Option<u16>, took: Duration) {
-    let mut keys = line.keys.iter().take(MOST_KEYS).map(EventKey::as_str).collect::<Vec<_>>().join(" ");
+/// A key as it may stand in the log.
+pub(super) fn shown(keys: LogKeys, key: &EventKey) -> Cow<'_, str> {
+    match keys {
+        LogKeys::Full => Cow::Borrowed(key.as_str()),
+        LogKeys::Hashed => Cow::Owned(key.hashed()),
+    }
+}
+
+fn log_line(keys: LogKeys, route: &str, line: &Line, sent: Option<u16>, took: Duration) {
+    let shown: Vec<_> = line.keys.iter().take(MOST_KEYS).map(|key| shown(keys, key)).collect();
+    let mut keys = shown.join(" ");
     if line.keys.len() > MOST_KEYS {
         keys.push_str(&format!(" … {} more", line.keys.len() - MOST_KEYS));
     }

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
+use super::journal::shown;
 use crate::claim::{Found, Terms, Token};
+use crate::config::LogKeys;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
 use crate::store::{ClaimStore, StoreError};
@@ -21,6 +23,7 @@ use crate::store::{ClaimStore, StoreError};
 pub(super) struct OpenClaims {
     store: Arc<dyn ClaimStore>,
     metrics: Arc<Metrics>,
+    log_keys: LogKeys,
     pub(super) token: Token,
     pub(super) terms: Terms,
     held: Mutex<HashMap<EventKey, Hold>>,
@@ -39,8 +42,9 @@ enum Hold {
 }
 
 impl OpenClaims {
-    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, terms: Terms) -> Self {
-        Self { store, metrics, token: Token::fresh(), terms, held: Mutex::default(), promotes: AtomicBool::new(false) }
+    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, log_keys: LogKeys, terms: Terms) -> Self {
+        let promotes = AtomicBool::new(false);
+        Self { store, metrics, log_keys, token: Token::fresh(), terms, held: Mutex::default(), promotes }
     }
 
     /// Claims `keys` in one round trip, and holds what it got.
@@ -149,11 +153,12 @@ impl OpenClaims {
                 (Ok(false), Hold::Until(_)) => {
                     *hold = Hold::Lost;
                     self.metrics.lease_lost();
+                    let key = shown(self.log_keys, key);
                     warn!(%key, "the claim ended while its event was in flight: another gateway may send it again");
                 }
                 // The lease may still hold; the next third asks again.
                 (Err(error), _) => {
-                    warn!(%key, %error, "the claim was not renewed");
+                    warn!(key = %shown(self.log_keys, key), %error, "the claim was not renewed");
                     answered = Err(error);
                 }
             }
@@ -194,7 +199,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new("test").expect("metrics"));
         let store = crate::store::open(&config.store, Arc::clone(&metrics)).await.expect("a store");
         let terms = Terms { lease: Duration::from_secs(30), window: Duration::from_secs(3600) };
-        (OpenClaims::new(Arc::clone(&store), Arc::clone(&metrics), terms), store, metrics)
+        (OpenClaims::new(Arc::clone(&store), Arc::clone(&metrics), LogKeys::Full, terms), store, metrics)
     }
 
     /// A renewal and a settlement of one claim may be under way side by side, and the settlement may come first.
@@ -206,14 +211,14 @@ mod tests {
         let keys = [released.clone(), recorded.clone(), taken.clone()];
         assert!(claims.claim(&keys).await.iter().all(|found| matches!(found, Ok(Found::Claimed))));
         claims.settling(&[released.clone(), recorded.clone()]);
-        claims.renew().await;
+        claims.renew().await.expect("the store answers");
         let lost = |count| metrics.render().contains(&format!("hookonce_leases_lost_total {count}\n"));
         assert!(lost(0));
 
         let record = Record { at: Some(SystemTime::now()), result: Recorded::Delivered(200) };
         store.release(&[released, taken.clone()], &claims.token).await;
         store.settle_done(&[(recorded, record, claims.terms.window)]).await;
-        claims.renew().await;
+        claims.renew().await.expect("the store answers");
         assert!(lost(1), "only the one that was taken away: {}", metrics.render());
         assert!(!claims.fit_to_send(&[taken]).await.expect("the store answers"));
     }

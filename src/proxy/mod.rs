@@ -1,8 +1,8 @@
 //! The way of a delivery, at pingora's hand: [`Gateway`] delegates each of its phases to one file.
 //!
-//! `intake` takes the request in (with `body`), `forward` takes the delivery from claim to answer (with `inflight`,
-//! `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`, `unsettled` and `conclude`), `respond` writes the answer, and `journal` tells
-//! about it.
+//! `intake` takes the request in (with `routes` and `body`), `forward` takes the delivery from claim to answer (with
+//! `inflight`, `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`, `unsettled` and `conclude`), `respond` writes
+//! the answer, and `journal` tells about it.
 
 mod body;
 mod conclude;
@@ -14,6 +14,7 @@ mod journal;
 mod lease;
 mod request;
 mod respond;
+mod routes;
 mod running;
 mod settle;
 mod unsettled;
@@ -26,7 +27,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use pingora::connectors::TransportConnector;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
@@ -38,13 +38,13 @@ use self::inflight::InFlight;
 use self::intake::{Incoming, Intake, Refusal};
 use self::journal::Line;
 use self::respond::{Own, Reply};
+use self::routes::{Routes, ServedRoute};
 pub use self::running::Stopping;
 use self::running::{Running, Under};
 use self::settle::Settler;
-use self::upstream::{Failure, Upstream};
-use crate::config::{self, LogDeliveries};
+use self::upstream::Failure;
+use crate::config::{self, Log};
 use crate::metrics::{DeliveryResult, Metrics, RouteMetrics};
-use crate::provider::{AuthFailure, Provider};
 use crate::route::Route;
 use crate::store::ClaimStore;
 
@@ -59,7 +59,7 @@ pub struct Gateway {
 
 /// What all deliveries share.
 struct Core {
-    routes: Vec<Arc<ServedRoute>>,
+    routes: Routes,
     store: Arc<dyn ClaimStore>,
     metrics: Arc<Metrics>,
     settler: Settler,
@@ -68,16 +68,8 @@ struct Core {
     body_timeout: Duration,
     waiting: Semaphore,
     running: Arc<Running>,
-    log: LogDeliveries,
+    log: Log,
     unrouted: RouteMetrics,
-}
-
-/// A route with what it needs to serve.
-struct ServedRoute {
-    config: config::Route,
-    provider: Option<Arc<dyn Provider>>,
-    upstream: Upstream,
-    metrics: RouteMetrics,
 }
 
 /// What pingora carries along for one request.
@@ -94,31 +86,26 @@ impl Gateway {
     /// A gateway that serves `routes`.
     #[must_use]
     pub fn new(server: &config::Server, routes: Vec<Route>, store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>) -> Self {
-        let connector = Arc::new(TransportConnector::new(None));
-        let reasons = AuthFailure::ALL.map(AuthFailure::label);
-        let routes = routes.into_iter().map(|Route { config, provider }| {
-            Arc::new(ServedRoute {
-                upstream: Upstream::new(config.upstream.clone(), Arc::clone(&connector)),
-                metrics: metrics.route(&config.name, config.provider.kind.label(), &reasons),
-                provider,
-                config,
-            })
-        });
         let core = Core {
-            routes: routes.collect(),
-            settler: Settler::new(Arc::clone(&store), Arc::clone(&metrics)),
+            routes: Routes::new(routes, Arc::clone(&metrics)),
+            settler: Settler::new(Arc::clone(&store), Arc::clone(&metrics), server.log.keys),
             in_flight: InFlight::new(),
             budget: Budget::new(server.body_budget),
             body_timeout: server.body_timeout,
             waiting: Semaphore::new(MOST_WAITING),
             running: Running::new(),
-            log: server.log.deliveries,
+            log: server.log,
             // Requests that no route takes, and those that are no requests. No route can have this name.
             unrouted: metrics.route("-", "none", &[]),
             store,
             metrics,
         };
         Self { core: Arc::new(core) }
+    }
+
+    /// Serves `routes` from now on. Deliveries that are under way end by the routes they came in by.
+    pub fn replace_routes(&self, routes: Vec<Route>) {
+        self.core.routes.replace(routes);
     }
 
     /// The handle by which this gateway is stopped.

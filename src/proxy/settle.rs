@@ -11,9 +11,11 @@ use futures_util::future::join_all;
 use tracing::warn;
 
 use super::inflight::{Ended, Lead};
+use super::journal::shown;
 use super::lease::OpenClaims;
 use super::unsettled::{Pending, Unsettled};
 use crate::claim::{Outcome, Record, Settlement};
+use crate::config::LogKeys;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
 use crate::store::ClaimStore;
@@ -22,11 +24,12 @@ use crate::store::ClaimStore;
 pub(super) struct Settler {
     store: Arc<dyn ClaimStore>,
     unsettled: Arc<Unsettled>,
+    log_keys: LogKeys,
 }
 
 impl Settler {
-    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>) -> Self {
-        Self { unsettled: Unsettled::new(Arc::clone(&store), metrics), store }
+    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, log_keys: LogKeys) -> Self {
+        Self { unsettled: Unsettled::new(Arc::clone(&store), metrics, log_keys), store, log_keys }
     }
 
     /// What goes on in the background.
@@ -69,7 +72,7 @@ impl Settler {
         let answers = if held.is_empty() { Vec::new() } else { self.store.settle_done(&held).await };
         let failed = held.into_iter().zip(answers).filter_map(|((key, ..), answer)| {
             let error = answer.err()?;
-            warn!(%key, %error, "a delivered event is not recorded yet");
+            warn!(key = %shown(self.log_keys, &key), %error, "a delivered event is not recorded yet");
             Some(key)
         });
         let open: Vec<Pending> = failed

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::claim::{Found, Record, Standing, Terms, Token};
+use crate::claim::{Forgotten, Found, Record, Standing, Terms, Token};
 use crate::event::{Event, EventKey};
-use crate::provider::{Delivery, Extraction, Verified};
+use crate::provider::{AuthFailure, Delivery, Extraction, Provider, Verified};
 use crate::store::{Health, StoreError};
 
 /// Where the panic comes from.
@@ -60,6 +60,9 @@ impl ClaimStore for Faulty {
         panic!("a fault that the test planted")
     }
     async fn look(&self, _: &EventKey, _: Terms) -> Result<Option<Standing>, StoreError> {
+        panic!("a fault that the test planted")
+    }
+    async fn forget(&self, _: &EventKey, _: Terms, _: bool) -> Result<Forgotten, StoreError> {
         panic!("a fault that the test planted")
     }
     async fn health(&self) -> Health {

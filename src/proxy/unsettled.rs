@@ -13,7 +13,9 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use super::inflight::Lead;
+use super::journal::shown;
 use crate::claim::{Record, Token};
+use crate::config::LogKeys;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
 use crate::store::ClaimStore;
@@ -29,6 +31,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Unsettled {
     store: Arc<dyn ClaimStore>,
     metrics: Arc<Metrics>,
+    log_keys: LogKeys,
     pending: Mutex<VecDeque<Pending>>,
     at_work: AtomicBool,
     idle: Notify,
@@ -70,10 +73,11 @@ pub(super) enum Pending {
 }
 
 impl Unsettled {
-    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(super) fn new(store: Arc<dyn ClaimStore>, metrics: Arc<Metrics>, log_keys: LogKeys) -> Arc<Self> {
         Arc::new(Self {
             store,
             metrics,
+            log_keys,
             pending: Mutex::default(),
             at_work: AtomicBool::new(false),
             idle: Notify::new(),
@@ -86,7 +90,7 @@ impl Unsettled {
             let mut pending = self.pending();
             for settlement in settlements {
                 if pending.len() >= MOST_PENDING {
-                    lost(&settlement, "too many settlements wait for the store");
+                    self.lost(&settlement, "too many settlements wait for the store");
                     continue;
                 }
                 if matches!(settlement, Pending::Done { .. }) {
@@ -118,7 +122,7 @@ impl Unsettled {
     /// Logs what is still pending: the process must end.
     pub(super) fn give_up(&self) {
         for settlement in self.pending().drain(..) {
-            lost(&settlement, "the process ends before the store is back");
+            self.lost(&settlement, "the process ends before the store is back");
         }
     }
 
@@ -156,7 +160,7 @@ impl Unsettled {
                     let left = remaining(record, window);
                     if left.is_zero() {
                         self.metrics.unsettled.dec();
-                        info!(%key, "the window of an event passed before the store was back");
+                        info!(key = %shown(self.log_keys, &key), "the window of an event passed before the store was back");
                     } else {
                         done.push((key, record, window, left, lead));
                     }
@@ -172,7 +176,7 @@ impl Unsettled {
                 match answer {
                     Ok(()) => {
                         self.metrics.unsettled.dec();
-                        info!(%key, "the record of a delivered event is in the store now");
+                        info!(key = %shown(self.log_keys, &key), "the record of a delivered event is in the store now");
                     }
                     Err(_) => again.push(Pending::Done { key, record, window, lead }),
                 }
@@ -195,13 +199,45 @@ impl Unsettled {
         match settlement {
             Pending::Release { key, token, until, lead } => {
                 let answered = self.store.release(std::slice::from_ref(&key), &token).await.iter().all(Result::is_ok);
-                keep_until(until, now, answered, Pending::Release { key, token, until, lead })
+                self.keep_until(until, now, answered, Pending::Release { key, token, until, lead })
             }
             Pending::Unknown { key, token, record, window, until } => {
                 let answered = self.store.settle_unknown(&key, &token, record, remaining(record, window)).await.is_ok();
-                keep_until(until, now, answered, Pending::Unknown { key, token, record, window, until })
+                self.keep_until(until, now, answered, Pending::Unknown { key, token, record, window, until })
             }
             Pending::Done { .. } => None,
+        }
+    }
+
+    /// A settlement that is to be tried again, unless it was answered or does not matter any more.
+    fn keep_until(&self, until: Instant, now: Instant, answered: bool, settlement: Pending) -> Option<Pending> {
+        if answered {
+            return None;
+        }
+        if now >= until {
+            self.lost(&settlement, "the claim has ended before the store was back");
+            return None;
+        }
+        Some(settlement)
+    }
+
+    fn lost(&self, settlement: &Pending, why: &str) {
+        match settlement {
+            Pending::Done { key, .. } => error!(
+                key = %shown(self.log_keys, key),
+                why,
+                "a delivered event could not be recorded: its next copy will be sent again"
+            ),
+            Pending::Unknown { key, .. } => warn!(
+                key = %shown(self.log_keys, key),
+                why,
+                "an unknown outcome could not be recorded: it counts as such once its lease has passed"
+            ),
+            Pending::Release { key, .. } => warn!(
+                key = %shown(self.log_keys, key),
+                why,
+                "a claim could not be released: it ends with its lease, or under `suppress` counts as done"
+            ),
         }
     }
 
@@ -210,35 +246,8 @@ impl Unsettled {
     }
 }
 
-fn keep_until(until: Instant, now: Instant, answered: bool, settlement: Pending) -> Option<Pending> {
-    if answered {
-        return None;
-    }
-    if now >= until {
-        lost(&settlement, "the claim has ended before the store was back");
-        return None;
-    }
-    Some(settlement)
-}
-
 /// What is left of a window that began with the record.
 fn remaining(record: Record, window: Duration) -> Duration {
     let since = record.at.and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default();
     window.saturating_sub(since)
-}
-
-fn lost(settlement: &Pending, why: &str) {
-    match settlement {
-        Pending::Done { key, .. } => {
-            error!(%key, why, "a delivered event could not be recorded: its next copy will be sent again");
-        }
-        Pending::Unknown { key, .. } => {
-            warn!(%key, why, "an unknown outcome could not be recorded: it counts as such once its lease has passed");
-        }
-        Pending::Release { key, .. } => warn!(
-            %key,
-            why,
-            "a claim could not be released: it ends with its lease, or under `suppress` counts as done"
-        ),
-    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::observed::Observed;
-use crate::claim::{Found, Record, Standing, Terms, Token};
+use crate::claim::{Forgotten, Found, Record, Standing, Terms, Token};
 use crate::config;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
@@ -70,6 +70,12 @@ pub trait ClaimStore: Send + Sync {
 
     /// Reads one key as it stands. A sending key whose owner is dead by `terms` reads as done.
     async fn look(&self, key: &EventKey, terms: Terms) -> Result<Option<Standing>, StoreError>;
+
+    /// Frees `key` because a person says so, whoever holds it and whatever it remembers; one that is in flight by
+    /// `terms` only with `force`. One atomic step: what is freed is what the answer shows, and what was written in
+    /// between is not lost. The owner of a freed claim finds out at its next renewal or promotion; a `delivered` that it
+    /// still settles is remembered, as ever.
+    async fn forget(&self, key: &EventKey, terms: Terms, force: bool) -> Result<Forgotten, StoreError>;
 
     /// How the store is now, for `/readyz` and the gauges. Never waits longer than the store's time-out.
     async fn health(&self) -> Health;
@@ -147,6 +153,26 @@ pub async fn open(config: &config::Store, metrics: Arc<Metrics>) -> Result<Arc<d
         }
         config::Store::Embedded(config) => {
             let store = embedded::EmbeddedStore::open(config, &metrics)?;
+            Arc::new(Observed::new(store, timeout, metrics))
+        }
+    })
+}
+
+/// Opens the store that the configuration names beside the gateways that use it, for a person's questions: nobody's
+/// claims are ended, nothing is made that is not there, and a store that would forget is good enough.
+///
+/// # Errors
+///
+/// A file that is not there or that cannot be used, and a URL that is none.
+pub fn open_beside(config: &config::Store, metrics: Arc<Metrics>) -> Result<Arc<dyn ClaimStore>, OpenError> {
+    let timeout = config.timeout();
+    Ok(match config {
+        config::Store::Redis(config) => {
+            let store = redis::RedisStore::open_beside(config, Arc::clone(&metrics))?;
+            Arc::new(Observed::new(store, timeout, metrics))
+        }
+        config::Store::Embedded(config) => {
+            let store = embedded::EmbeddedStore::open_beside(config)?;
             Arc::new(Observed::new(store, timeout, metrics))
         }
     })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use super::{ClaimStore, Health, StoreError};
-use crate::claim::{Found, Record, Standing, Terms, Token};
+use crate::claim::{Forgotten, Found, Record, Standing, Terms, Token};
 use crate::event::EventKey;
 use crate::metrics::{Metrics, StoreOperation};
 
@@ -101,6 +101,10 @@ impl<S: ClaimStore> ClaimStore for Observed<S> {
 
     async fn look(&self, key: &EventKey, terms: Terms) -> Result<Option<Standing>, StoreError> {
         self.one(StoreOperation::Look, self.store.look(key, terms)).await
+    }
+
+    async fn forget(&self, key: &EventKey, terms: Terms, force: bool) -> Result<Forgotten, StoreError> {
+        self.one(StoreOperation::Forget, self.store.forget(key, terms, force)).await
     }
 
     async fn health(&self) -> Health {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::claim::{Found, Record, Recorded, Standing, State, Terms, Token, Value};
+use crate::claim::{Forgotten, Found, Record, Recorded, Standing, State, Terms, Token, Value};
 
 /// What is known of an event whose owner died while sending it: nobody wrote down when.
 const SENDER_DIED: Record = Record { at: None, result: Recorded::Unknown };
@@ -37,6 +37,15 @@ pub(super) fn standing(value: &Value, remaining: Duration, terms: Terms) -> Stan
         Value::Done(record) => State::Done(*record),
     };
     Standing { state, remaining }
+}
+
+/// What is to become of a key that a person wants forgotten. `Freed` stands only once that is written.
+pub(super) fn forgotten(value: &Value, remaining: Duration, terms: Terms, force: bool) -> Forgotten {
+    let standing = standing(value, remaining, terms);
+    match standing.state {
+        State::Claimed | State::Sending if !force => Forgotten::Open(standing),
+        State::Claimed | State::Sending | State::Done(_) => Forgotten::Freed(standing),
+    }
 }
 
 fn sender_died(remaining: Duration, terms: Terms) -> bool {

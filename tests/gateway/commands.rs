@@ -1,4 +1,4 @@
-//! `check`, `explain` and `echo`, as a person types them.
+//! `check`, `explain`, `echo` and `run`, as a person types them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Output, Stdio};

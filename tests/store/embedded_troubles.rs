@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookonce::claim::{Found, Record, Recorded, Token};
+use hookonce::claim::{Forgotten, Found, Record, Recorded, State, Token};
 use hookonce::config;
-use hookonce::store::ClaimStore;
+use hookonce::metrics::Metrics;
+use hookonce::store::{self, ClaimStore, OpenError};
 
-use crate::asking::{TERMS, claim, delivered, key, settle, unknown};
+use crate::asking::{TERMS, claim, delivered, key, renew, settle, state, unknown};
 use crate::open;
 
 pub fn config_for(path: &Path) -> config::Store {
@@ -44,6 +45,47 @@ async fn opening_a_file_again_keeps_what_is_done_and_ends_the_claims() {
     ] {
         assert_eq!(claim(&*store, key, &Token::fresh(), TERMS).await, found);
     }
+}
+
+fn open_beside(path: &Path) -> Result<Arc<dyn ClaimStore>, OpenError> {
+    store::open_beside(&config_for(path), Arc::new(Metrics::new("test").unwrap()))
+}
+
+#[tokio::test]
+async fn a_file_that_is_in_use_is_looked_at_and_changed_beside_its_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.db");
+    let store = open_at(&path).await;
+    let [done, claimed, sending] = std::array::from_fn(|_| key());
+    let owner = Token::fresh();
+    settle(&*store, &done, delivered(204), TERMS.window).await;
+    for key in [&claimed, &sending] {
+        assert_eq!(claim(&*store, key, &owner, TERMS).await, Found::Claimed);
+    }
+    assert!(store.promote(&sending, &owner, TERMS.window).await.unwrap());
+    {
+        let beside = open_beside(&path).unwrap();
+        for (key, expected) in
+            [(&done, State::Done(delivered(204))), (&claimed, State::Claimed), (&sending, State::Sending)]
+        {
+            assert_eq!(state(&*beside, key, TERMS).await, Some(expected));
+        }
+        assert!(matches!(beside.forget(&done, TERMS, false).await.unwrap(), Forgotten::Freed(_)));
+    }
+    assert_eq!(claim(&*store, &done, &Token::fresh(), TERMS).await, Found::Claimed);
+    for key in [&claimed, &sending] {
+        assert!(renew(&*store, key, &owner, TERMS).await, "opening it beside its owner ended a claim");
+    }
+    assert!(open(config_for(&path)).await.is_err(), "the owner's lock is gone");
+}
+
+#[tokio::test]
+async fn looking_makes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.db");
+    let refused = open_beside(&path).err().unwrap();
+    assert!(refused.message.contains(&*path.display().to_string()) && refused.hint.is_some(), "{refused}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]

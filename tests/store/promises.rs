@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use hookonce::claim::{Found, Record, Recorded, State, Terms, Token};
+use hookonce::claim::{Forgotten, Found, Record, Recorded, State, Terms, Token};
 use hookonce::event::EventKey;
 use hookonce::store::ClaimStore;
 
@@ -44,6 +44,10 @@ promises![
     an_unknown_outcome_is_written_by_the_owner_only_and_never_over_done,
     what_comes_late_after_a_takeover_changes_nothing,
     a_key_is_seen_as_it_stands,
+    a_done_key_is_forgotten_and_can_be_claimed_anew,
+    an_open_key_is_forgotten_only_by_force_and_its_owner_finds_out,
+    a_dead_sender_is_forgotten_like_what_is_done,
+    what_is_delivered_after_its_claim_was_forgotten_is_remembered,
     a_thousand_keys_are_one_batch,
     any_character_may_stand_in_a_key,
     no_keys_no_answers,
@@ -364,6 +368,63 @@ async fn a_key_is_seen_as_it_stands(store: &dyn ClaimStore) {
     settle(store, &key, delivered(202), window).await;
     assert_eq!(state(store, &key, TERMS).await, Some(State::Done(delivered(202))));
     assert!(near(remaining(store, &key).await, window));
+}
+
+async fn a_done_key_is_forgotten_and_can_be_claimed_anew(store: &dyn ClaimStore) {
+    for record in [delivered(204), unknown()] {
+        let [key, other] = std::array::from_fn(|_| key());
+        assert_eq!(store.forget(&key, TERMS, false).await.unwrap(), Forgotten::Absent);
+        for key in [&key, &other] {
+            settle(store, key, record, TERMS.window).await;
+        }
+        match store.forget(&key, TERMS, false).await.unwrap() {
+            Forgotten::Freed(was) => assert_eq!(was.state, State::Done(record)),
+            answer => panic!("not freed: {answer:?}"),
+        }
+        assert_eq!(state(store, &key, TERMS).await, None);
+        assert_eq!(claim(store, &key, &Token::fresh(), TERMS).await, Found::Claimed);
+        assert_eq!(state(store, &other, TERMS).await, Some(State::Done(record)), "another key was touched");
+    }
+}
+
+async fn an_open_key_is_forgotten_only_by_force_and_its_owner_finds_out(store: &dyn ClaimStore) {
+    for sending in [false, true] {
+        let (key, owner, next) = (key(), Token::fresh(), Token::fresh());
+        claim(store, &key, &owner, TERMS).await;
+        if sending {
+            assert!(store.promote(&key, &owner, TERMS.window).await.unwrap());
+        }
+        let open = if sending { State::Sending } else { State::Claimed };
+        match store.forget(&key, TERMS, false).await.unwrap() {
+            Forgotten::Open(standing) => assert_eq!(standing.state, open),
+            answer => panic!("an open claim was not left alone: {answer:?}"),
+        }
+        assert_eq!(claim(store, &key, &next, TERMS).await, Found::Held);
+        match store.forget(&key, TERMS, true).await.unwrap() {
+            Forgotten::Freed(was) => assert_eq!(was.state, open),
+            answer => panic!("not freed: {answer:?}"),
+        }
+        assert!(!renew(store, &key, &owner, TERMS).await);
+        assert!(!store.promote(&key, &owner, TERMS.window).await.unwrap());
+        assert_eq!(claim(store, &key, &next, TERMS).await, Found::Claimed);
+        assert!(!release(store, &key, &owner).await, "the newcomer's claim was touched");
+    }
+}
+
+async fn a_dead_sender_is_forgotten_like_what_is_done(store: &dyn ClaimStore) {
+    let (key, owner) = (key(), Token::fresh());
+    claim(store, &key, &owner, TERMS).await;
+    assert!(store.promote(&key, &owner, TERMS.window - TERMS.lease * 2).await.unwrap());
+    assert!(matches!(store.forget(&key, TERMS, false).await.unwrap(), Forgotten::Freed(_)));
+    assert_eq!(state(store, &key, TERMS).await, None);
+}
+
+async fn what_is_delivered_after_its_claim_was_forgotten_is_remembered(store: &dyn ClaimStore) {
+    let (key, owner) = (key(), Token::fresh());
+    claim(store, &key, &owner, TERMS).await;
+    assert!(matches!(store.forget(&key, TERMS, true).await.unwrap(), Forgotten::Freed(_)));
+    settle(store, &key, delivered(200), TERMS.window).await;
+    assert_eq!(claim(store, &key, &Token::fresh(), TERMS).await, Found::Done(delivered(200)));
 }
 
 async fn a_thousand_keys_are_one_batch(store: &dyn ClaimStore) {

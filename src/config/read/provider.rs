@@ -1,7 +1,9 @@
 //! What a route says about its provider: `secret`, `verify`, `key` and `events`.
 
+use std::path::Path;
 use std::time::Duration;
 
+use crate::config::Sources;
 use crate::config::document::{Fields, Node};
 use crate::config::schema::{Encoding, HmacAlgorithm, Provider, ProviderKind, Verify};
 use crate::config::values::{self, Secret};
@@ -40,7 +42,10 @@ fn secrets(node: &Node<'_>) -> Vec<Secret> {
 /// A secret, as text or as `{file: /run/secrets/x}`.
 pub(super) fn secret(node: &Node<'_>) -> Option<Secret> {
     let text = if node.is_mapping() {
-        node.fields(|fields| fields.require("file").and_then(|node| node.read_text(secret_file)))
+        node.fields(|fields| {
+            let file = fields.require("file")?;
+            file.read_text(|path| secret_file(path, file.report().sources))
+        })
     } else {
         node.read_text(values::text)
     };
@@ -48,8 +53,8 @@ pub(super) fn secret(node: &Node<'_>) -> Option<Secret> {
 }
 
 /// The content of a secret's file, without the newline that editors end it with.
-fn secret_file(path: &str) -> Result<String, String> {
-    let content = std::fs::read_to_string(path).map_err(|error| format!("cannot read `{path}`: {error}"))?;
+fn secret_file(path: &str, sources: &Sources) -> Result<String, String> {
+    let content = sources.read(Path::new(path)).map_err(|error| format!("cannot read `{path}`: {error}"))?;
     let secret = content.strip_suffix('\n').unwrap_or(&content);
     let secret = secret.strip_suffix('\r').unwrap_or(secret);
     if secret.is_empty() { Err(format!("`{path}` is empty")) } else { Ok(secret.to_owned()) }

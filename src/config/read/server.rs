@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::config::document::{Fields, Node};
-use crate::config::schema::{Log, LogDeliveries, LogFormat, LogLevel, Readiness, Server};
+use crate::config::schema::{Log, LogDeliveries, LogFormat, LogKeys, LogLevel, Readiness, Server};
 use crate::config::values;
 
 /// More worker threads than any machine has use for.
@@ -20,6 +20,7 @@ const LEVELS: &[(&str, LogLevel)] = &[
 const FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 const DELIVERIES: &[(&str, LogDeliveries)] =
     &[("all", LogDeliveries::All), ("exceptions", LogDeliveries::Exceptions), ("off", LogDeliveries::Off)];
+const KEYS: &[(&str, LogKeys)] = &[("full", LogKeys::Full), ("hashed", LogKeys::Hashed)];
 const READINESS: &[(&str, Readiness)] = &[("process", Readiness::Process), ("store", Readiness::Store)];
 
 pub(super) fn read(root: &mut Fields<'_>) -> Server {
@@ -38,6 +39,7 @@ pub(super) fn read(root: &mut Fields<'_>) -> Server {
             level: log.or("level", LogLevel::Info, |node| node.read(values::word(LEVELS))),
             format: log.or("format", LogFormat::Text, |node| node.read(values::word(FORMATS))),
             deliveries: log.or("deliveries", LogDeliveries::All, |node| node.read(values::word(DELIVERIES))),
+            keys: log.or("keys", LogKeys::Full, |node| node.read(values::word(KEYS))),
         }),
         readiness: fields.or("readiness", Readiness::Process, |node| node.read(values::word(READINESS))),
     })

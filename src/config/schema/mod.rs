@@ -12,7 +12,7 @@ pub use self::provider::*;
 use super::Secret;
 
 /// A whole, valid configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// `server`
     pub server: Server,
@@ -23,7 +23,7 @@ pub struct Config {
 }
 
 /// `server`: the process as a whole.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Where deliveries come in. Default `0.0.0.0:8080`.
     pub listen: SocketAddr,
@@ -52,6 +52,8 @@ pub struct Log {
     pub format: LogFormat,
     /// Which deliveries get a line. Default `all`.
     pub deliveries: LogDeliveries,
+    /// How keys stand in it. Default `full`.
+    pub keys: LogKeys,
 }
 
 /// `server.log.level`
@@ -89,6 +91,15 @@ pub enum LogDeliveries {
     Off,
 }
 
+/// `server.log.keys`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKeys {
+    /// `full`: as they are.
+    Full,
+    /// `hashed`: a short SHA-256, since a key can hold a phone number. Equal keys stay equal.
+    Hashed,
+}
+
 /// `server.readiness`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
@@ -99,7 +110,7 @@ pub enum Readiness {
 }
 
 /// `store`: exactly one of its kinds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {
     /// `redis`: shared by all replicas.
     Redis(Redis),
@@ -119,7 +130,7 @@ impl Store {
 }
 
 /// `store.redis`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
     /// `redis://` or `rediss://` URL; a secret, since it may hold a password.
     pub url: Secret,
@@ -145,7 +156,7 @@ pub enum Persistence {
 }
 
 /// `store.embedded`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Embedded {
     /// The database file; a relative path is relative to the working directory.
     pub path: PathBuf,
@@ -154,7 +165,7 @@ pub struct Embedded {
 }
 
 /// One entry of `routes`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// `[a-z0-9-]+`, unique.
     pub name: String,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::Secret;
 
 /// Everything about a route that its provider file needs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// `provider`
     pub kind: ProviderKind,

@@ -88,6 +88,7 @@ fn hookonce_yaml_names_every_key() {
         "level",
         "format",
         "deliveries",
+        "keys",
         "readiness",
         "redis",
         "url",

@@ -5,6 +5,7 @@ mod files;
 mod process;
 mod provider;
 mod route;
+mod schema;
 mod secrecy;
 mod single;
 mod unwise;

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use self::table::Table;
 use self::writer::Writer;
 use super::{ClaimStore, Health, OpenError, StoreError};
-use crate::claim::{Found, Record, Standing, Terms, Token, Value};
+use crate::claim::{Forgotten, Found, Record, Standing, Terms, Token, Value};
 use crate::config;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
@@ -28,10 +28,19 @@ pub(super) struct EmbeddedStore {
 impl EmbeddedStore {
     pub(super) fn open(config: &config::Embedded, metrics: &Arc<Metrics>) -> Result<Self, OpenError> {
         let lock = lock(&config.path)?;
-        let table = Table::open(&config.path)?;
-        let writer = Writer::start(table, lock)
-            .map_err(|error| OpenError { message: format!("cannot start the store's thread: {error}"), hint: None })?;
+        let store = Self::start(Table::open(&config.path)?, lock)?;
         metrics.set_store_durable(true);
+        Ok(store)
+    }
+
+    /// Opens the file beside the process that holds it. SQLite lets both write, each in its turn.
+    pub(super) fn open_beside(config: &config::Embedded) -> Result<Self, OpenError> {
+        Self::start(Table::open_beside(&config.path)?, ())
+    }
+
+    fn start(table: Table, held: impl Send + 'static) -> Result<Self, OpenError> {
+        let writer = Writer::start(table, held)
+            .map_err(|error| OpenError { message: format!("cannot start the store's thread: {error}"), hint: None })?;
         Ok(Self { writer })
     }
 
@@ -100,6 +109,11 @@ impl ClaimStore for EmbeddedStore {
     async fn look(&self, key: &EventKey, terms: Terms) -> Result<Option<Standing>, StoreError> {
         let key = key.clone();
         self.writer.run(move |table| table.look(key.as_str(), terms)).await?
+    }
+
+    async fn forget(&self, key: &EventKey, terms: Terms, force: bool) -> Result<Forgotten, StoreError> {
+        let key = key.clone();
+        self.writer.run(move |table| table.forget(key.as_str(), terms, force)).await?
     }
 
     async fn health(&self) -> Health {

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
-use crate::claim::{self, Found, Record, Standing, Terms, Token, Value};
-use crate::store::reading::{found, milliseconds, standing};
+use crate::claim::{self, Forgotten, Found, Record, Standing, Terms, Token, Value};
+use crate::store::reading::{forgotten, found, milliseconds, standing};
 use crate::store::{OpenError, StoreError};
 
 /// `user_version` of the file: which layout it has.
@@ -37,6 +37,8 @@ const END_CLAIMS: &str = "
 pub(super) struct Table {
     pub(super) connection: Connection,
     clock: Clock,
+    /// Another process looks after the file, by its own clock.
+    beside: bool,
 }
 
 impl Table {
@@ -44,17 +46,10 @@ impl Table {
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
         let unusable = |error| unusable(path, &error);
         let connection = Connection::open(path).map_err(unusable)?;
-        connection.busy_timeout(BUSY).map_err(unusable)?;
-        let number = |query| connection.query_row(query, [], |row| row.get::<_, i64>(0)).map_err(unusable);
-        match (number("PRAGMA user_version")?, number("SELECT count(*) FROM sqlite_schema")?) {
-            (LAYOUT, _) => {}
-            (0, 0) => connection.execute_batch(CREATE).map_err(unusable)?,
-            _ => {
-                return Err(OpenError {
-                    message: format!("`{}` is a database of another program or version", path.display()),
-                    hint: Some("name another file in `store.embedded.path`".to_owned()),
-                });
-            }
+        match layout(&connection, path)? {
+            Layout::Ours => {}
+            Layout::Empty => connection.execute_batch(CREATE).map_err(unusable)?,
+            Layout::Foreign => return Err(foreign(path)),
         }
         let journal = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
         if journal.map_err(unusable)? != "wal" {
@@ -65,7 +60,28 @@ impl Table {
         }
         connection.pragma_update(None, "synchronous", "FULL").map_err(unusable)?;
         connection.execute_batch(END_CLAIMS).map_err(unusable)?;
-        Ok(Self { connection, clock: Clock::new() })
+        Ok(Self { connection, clock: Clock::new(), beside: false })
+    }
+
+    /// Opens a file that is there, and leaves everything in it as it is.
+    pub(super) fn open_beside(path: &Path) -> Result<Self, OpenError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| match path.exists() {
+            true => unusable(path, &error),
+            false => OpenError {
+                message: format!("there is no file `{}`", path.display()),
+                hint: Some(
+                    "a relative `store.embedded.path` is relative to the working directory: run this in the gateway's"
+                        .to_owned(),
+                ),
+            },
+        })?;
+        match layout(&connection, path)? {
+            Layout::Ours => {}
+            Layout::Empty | Layout::Foreign => return Err(foreign(path)),
+        }
+        connection.pragma_update(None, "synchronous", "FULL").map_err(|error| unusable(path, &error))?;
+        Ok(Self { connection, clock: Clock::new(), beside: true })
     }
 
     pub(super) fn claim(&self, key: &str, token: &Token, terms: Terms) -> Result<Found, StoreError> {
@@ -135,8 +151,21 @@ impl Table {
         Ok(found.map(|(value, remaining)| standing(&value, remaining, terms)))
     }
 
+    /// Runs inside the writer's transaction: nobody changes the row between the look and the removal.
+    pub(super) fn forget(&self, key: &str, terms: Terms, force: bool) -> Result<Forgotten, StoreError> {
+        let Some((value, remaining)) = self.read(key, self.clock.now())? else { return Ok(Forgotten::Absent) };
+        let decided = forgotten(&value, remaining, terms, force);
+        if matches!(decided, Forgotten::Freed(_)) {
+            self.execute("DELETE FROM keys WHERE key = ?1", params![key])?;
+        }
+        Ok(decided)
+    }
+
     /// Removes up to `most` rows whose time has come, and answers how many it removed.
     pub(super) fn purge(&self, most: usize) -> rusqlite::Result<usize> {
+        if self.beside {
+            return Ok(0);
+        }
         self.connection
             .prepare_cached(
                 "DELETE FROM keys WHERE key IN
@@ -163,6 +192,31 @@ impl Table {
             .and_then(|mut prepared| prepared.execute(values))
             .map(|changed| changed == 1)
             .map_err(|error| refused(&error))
+    }
+}
+
+/// Whose a file is.
+enum Layout {
+    Ours,
+    Empty,
+    Foreign,
+}
+
+fn layout(connection: &Connection, path: &Path) -> Result<Layout, OpenError> {
+    let unusable = |error| unusable(path, &error);
+    connection.busy_timeout(BUSY).map_err(unusable)?;
+    let number = |query| connection.query_row(query, [], |row| row.get::<_, i64>(0)).map_err(unusable);
+    Ok(match (number("PRAGMA user_version")?, number("SELECT count(*) FROM sqlite_schema")?) {
+        (LAYOUT, _) => Layout::Ours,
+        (0, 0) => Layout::Empty,
+        _ => Layout::Foreign,
+    })
+}
+
+fn foreign(path: &Path) -> OpenError {
+    OpenError {
+        message: format!("`{}` is a database of another program or version", path.display()),
+        hint: Some("name another file in `store.embedded.path`".to_owned()),
     }
 }
 

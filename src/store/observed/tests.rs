@@ -39,6 +39,9 @@ impl ClaimStore for Broken {
     async fn look(&self, _: &EventKey, _: Terms) -> Result<Option<Standing>, StoreError> {
         self.answer().await
     }
+    async fn forget(&self, _: &EventKey, _: Terms, _: bool) -> Result<Forgotten, StoreError> {
+        self.answer().await
+    }
     async fn health(&self) -> Health {
         let fault = self.answer::<()>().await.err().map(|error| error.to_string());
         Health { up: false, durable: None, fault }
@@ -72,12 +75,20 @@ async fn every_operation_times_out_with_one_answer_per_key() {
     assert!(store.settle_unknown(key, &token, record, TERMS.window).await.is_err_and(|error| silent(&error)));
     assert!(store.promote(key, &token, TERMS.window).await.is_err_and(|error| silent(&error)));
     assert!(store.look(key, TERMS).await.is_err_and(|error| silent(&error)));
+    assert!(store.forget(key, TERMS, true).await.is_err_and(|error| silent(&error)));
     assert!(!store.health().await.up);
 
     let rendered = metrics.render();
-    for (operation, count) in
-        [("claim", 1), ("settle", 2), ("release", 1), ("renew", 1), ("promote", 1), ("look", 1), ("health", 1)]
-    {
+    for (operation, count) in [
+        ("claim", 1),
+        ("settle", 2),
+        ("release", 1),
+        ("renew", 1),
+        ("promote", 1),
+        ("look", 1),
+        ("forget", 1),
+        ("health", 1),
+    ] {
         let line = format!("hookonce_store_errors_total{{kind=\"timeout\",operation=\"{operation}\"}} {count}");
         assert!(rendered.lines().any(|it| it == line), "`{line}` is not in\n{rendered}");
     }

@@ -16,12 +16,15 @@ use ::redis::{Cmd, Pipeline, Value as Reply, cmd};
 use async_trait::async_trait;
 
 use self::connection::{Connector, pipeline, refusal};
-use super::reading::{found, found_at_once, milliseconds, standing};
+use super::reading::{forgotten, found, found_at_once, milliseconds, standing};
 use super::{ClaimStore, Health, OpenError, StoreError};
-use crate::claim::{Found, Record, Standing, Terms, Token, Value};
+use crate::claim::{Forgotten, Found, Record, Standing, Terms, Token, Value};
 use crate::config;
 use crate::event::EventKey;
 use crate::metrics::Metrics;
+
+/// How often a key that changes under a person's hand is looked at anew before the person is told.
+const FORGET_ATTEMPTS: usize = 5;
 
 pub(super) struct RedisStore {
     connector: Arc<Connector>,
@@ -42,6 +45,11 @@ impl RedisStore {
         let connector = Connector::new(config, metrics)?;
         connector.check_at_start().await?;
         Ok(Self { connector: Arc::new(connector), prefix: config.prefix.clone() })
+    }
+
+    /// The same without a look at the server: for a person's questions, one that would forget is good enough.
+    pub(super) fn open_beside(config: &config::Redis, metrics: Arc<Metrics>) -> Result<Self, OpenError> {
+        Ok(Self { connector: Arc::new(Connector::new(config, metrics)?), prefix: config.prefix.clone() })
     }
 
     fn key(&self, key: &EventKey) -> String {
@@ -207,6 +215,26 @@ impl ClaimStore for RedisStore {
     async fn look(&self, key: &EventKey, terms: Terms) -> Result<Option<Standing>, StoreError> {
         let found = only(self.each(vec![scripts::READ.on(&self.key(key))], read_key).await)?;
         Ok(found.map(|(value, remaining)| standing(&value, remaining, terms)))
+    }
+
+    async fn forget(&self, key: &EventKey, terms: Terms, force: bool) -> Result<Forgotten, StoreError> {
+        let key = self.key(key);
+        for _ in 0..FORGET_ATTEMPTS {
+            let Some((value, remaining)) = only(self.each(vec![scripts::READ.on(&key)], read_key).await)? else {
+                return Ok(Forgotten::Absent);
+            };
+            let decided = forgotten(&value, remaining, terms, force);
+            if matches!(decided, Forgotten::Open(_)) {
+                return Ok(decided);
+            }
+            // Freed only while it holds what was seen.
+            let mut call = scripts::RELEASE.on(&key);
+            call.arg(value.to_string()).arg(value.to_string());
+            if only(self.each(vec![call], yes_or_no).await)? {
+                return Ok(decided);
+            }
+        }
+        Err(StoreError::Refused("the key changes all the time".to_owned()))
     }
 
     async fn health(&self) -> Health {

@@ -47,7 +47,7 @@ return 0",
     )
 });
 
-/// `claimed`, `sending`: what the key holds if it is ours. Answers 1 if it was.
+/// `claimed`, `sending`: what the key holds if it is ours; or what a person has seen there, twice. Answers 1 if it was.
 pub(super) static RELEASE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua flags=allow-oom

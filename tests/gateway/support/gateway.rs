@@ -52,6 +52,13 @@ impl Site {
         self.folder.path().join("hookonce.yaml")
     }
 
+    /// Changes the text of the configuration, in place.
+    pub fn edit(&self, from: &str, to: &str) {
+        let text = std::fs::read_to_string(self.config()).expect("a configuration");
+        assert!(text.contains(from), "`{from}` is not in:\n{text}");
+        std::fs::write(self.config(), text.replace(from, to)).expect("written");
+    }
+
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -182,6 +189,11 @@ impl Gateway {
 
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
+    }
+
+    /// Asks it to read its configuration anew.
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
     }
 
     fn signal(&self, signal: Signal) {
