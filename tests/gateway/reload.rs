@@ -107,6 +107,8 @@ fn what_is_in_flight_ends_by_the_route_it_came_in_by() {
     first.finish().expect(201, "first");
     copy.finish().expect(200, "duplicate");
     assert_eq!(new.received().len(), 0, "the copy came in by the new route, and is still a copy");
+    gateway.send(&generic("next")).expect(200, "first");
+    assert_eq!((old.count(), new.count()), (1, 1));
 }
 
 #[test]
