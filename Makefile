@@ -2,7 +2,7 @@
 
 CONFIG ?= conf/quickstart.yaml
 
-.PHONY: run test setup setup-build setup-test
+.PHONY: run test check-deploy setup setup-build setup-test setup-deploy
 
 # The gateway with a sample handler behind it, both in this terminal. Ctrl-C ends both.
 run: setup-build
@@ -16,12 +16,23 @@ test: setup-test
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 	cargo test --locked -- --test-threads=8
+	$(MAKE) check-deploy
+
+# What is in deploy/, with real tools: kustomize, promtool, a Prometheus that scrapes a running gateway. It ends all that
+# it starts.
+check-deploy: setup-deploy
+	cargo build --locked
+	PYTHONDONTWRITEBYTECODE=1 target/deploy-tools/bin/python -m unittest discover --start-directory deploy/check
 
 # Everything that `run` and `test` need.
-setup: setup-test
+setup: setup-test setup-deploy
 
 setup-build:
 	scripts/setup cmake
 
 setup-test: setup-build
 	scripts/setup redis-server
+
+setup-deploy: setup-test
+	scripts/setup python3-venv prometheus
+	scripts/setup-deploy-tools

@@ -21,7 +21,9 @@ class Composition(unittest.TestCase):
         return {inside: outside for outside, inside, *_ in pairs}
 
     def test_it_follows_the_specification(self):
-        compose_spec.PyCompose((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+        compose_spec.PyCompose.from_yaml((DEPLOY / "compose.yaml").read_text(encoding="utf-8")).validate()
+        for name, service in self.services.items():
+            self.assertLessEqual(set(service.get("depends_on", [])), set(self.services), name)
 
     def test_the_gateways_configuration_is_sound_and_names_the_other_services(self):
         self.assertEqual(self.mounts("hookonce"), {"/etc/hookonce": "./compose"})

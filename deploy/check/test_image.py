@@ -57,7 +57,7 @@ class Dockerfile(unittest.TestCase):
             self.assertFalse(tops & {"tests", "conf", ".git", "target"})
             self.assertEqual([path for path in sent if path.startswith("deploy/")], ["deploy/lay-out-image"])
             # Cargo reads every target's file and the lock without changing it.
-            run("cargo", "tree", "--locked", "--offline", "--quiet", cwd=folder)
+            run("cargo", "tree", "--locked", "--offline", "--quiet", "--edges", "normal,build", cwd=folder)
             sources = [path.relative_to(ROOT) for path in (ROOT / "src").rglob("*.rs")]
             self.assertLessEqual({str(path) for path in sources}, set(sent))
 
