@@ -60,6 +60,16 @@ class Site:
         quiet = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
         self.processes[name] = subprocess.Popen([str(word) for word in command], **quiet, **options)
 
+    def wait_for(self, name, attempt):
+        """Waits until a process answers; one that has ended will not."""
+
+        def answers():
+            code = self.processes[name].poll()
+            assert code is None, f"{name} ended with {code}:\n{self.log(name)}"
+            return attempt()
+
+        eventually(f"an answer of {name}", answers)
+
     def stop(self, name):
         """SIGTERM, and the exit code; SIGKILL where that does not help."""
         process = self.processes.pop(name)
@@ -88,7 +98,7 @@ class Site:
         program, *options = command
         here = ["--port", self.ports["redis"], "--bind", "127.0.0.1", "--dir", folder]
         self.start("redis", [program, file, *options, *here])
-        eventually("an answer of Redis", self.redis_answers)
+        self.wait_for("redis", self.redis_answers)
 
     def redis_answers(self):
         with socket.create_connection(("127.0.0.1", self.ports["redis"]), timeout=5) as redis:
@@ -115,7 +125,7 @@ class Site:
         inside = "/etc/hookonce/hookonce.yaml" if image.CAN_ENTER else config
         command = image.command(root, "run", "--config", str(inside))
         self.start("gateway", command, env={**os.environ, **SECRETS})
-        eventually("a ready gateway", lambda: request(self.ports["admin"], "GET", "/readyz")[0] == 200)
+        self.wait_for("gateway", lambda: request(self.ports["admin"], "GET", "/readyz")[0] == 200)
 
     def start_prometheus(self):
         """The configuration of deploy/, with this machine's address and a scrape each second."""
@@ -133,7 +143,7 @@ class Site:
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address=127.0.0.1:{self.ports['prometheus']}",
         ])
-        eventually("a ready Prometheus", lambda: request(self.ports["prometheus"], "GET", "/-/ready")[0] == 200)
+        self.wait_for("prometheus", lambda: request(self.ports["prometheus"], "GET", "/-/ready")[0] == 200)
 
     def prometheus(self, path, **parameters):
         """Asks Prometheus' API; a question that it does not understand is a fault."""
