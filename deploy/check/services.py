@@ -9,8 +9,10 @@ import subprocess
 import time
 import urllib.parse
 
+import yaml
+
 import image
-from tools import DEPLOY, HOOKONCE, SECRETS, read_yaml, yaml
+from tools import DEPLOY, HOOKONCE, SECRETS, read_yaml
 
 DEADLINE = 60
 
