@@ -2,7 +2,7 @@
 
 CONFIG ?= conf/quickstart.yaml
 
-.PHONY: run test torture setup setup-build setup-test
+.PHONY: run test check-deploy torture setup setup-build setup-test setup-deploy
 
 # The gateway with a sample handler behind it, both in this terminal. Ctrl-C ends both.
 run: setup-build
@@ -16,6 +16,13 @@ test: setup-test
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 	cargo test --locked -- --test-threads=8
+	$(MAKE) check-deploy
+
+# What is in deploy/, with real tools: kustomize, promtool, a Prometheus that scrapes a running gateway. It ends all that
+# it starts.
+check-deploy: setup-deploy
+	cargo build --locked
+	PYTHONDONTWRITEBYTECODE=1 target/deploy-tools/bin/python -m unittest discover --start-directory deploy/check
 
 # Two gateways, one Redis, and ten minutes in which everything goes wrong. Prints its seed and its figures, and fails if
 # anything was lost or doubled. SEED repeats a schedule of faults, TORTURE_SECONDS says how long they last. Afterwards a minute
@@ -25,10 +32,14 @@ torture: setup-test
 	SEED=$(SEED) TORTURE_SECONDS=60 FSYNC=everysec cargo test --locked --test torture -- --nocapture nothing_is_lost
 
 # Everything that `run` and `test` need.
-setup: setup-test
+setup: setup-test setup-deploy
 
 setup-build:
 	scripts/setup cmake
 
 setup-test: setup-build
 	scripts/setup redis-server
+
+setup-deploy: setup-test
+	scripts/setup python3-venv prometheus
+	scripts/setup-deploy-tools
