@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its fixture is not what it should be")]
 
+mod damaged;
 mod evolution;
 mod generic;
 mod hotmart;
