@@ -4,17 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use http::{Method, Response, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 
 use crate::metrics::Metrics;
-use crate::store::{ClaimStore, Health};
+use crate::store::Health;
+
+/// Asks how the store is.
+pub type AskHealth = Box<dyn Fn() -> BoxFuture<'static, Health> + Send + Sync>;
 
 /// What the admin listener serves.
 pub struct Admin {
     metrics: Arc<Metrics>,
-    store: Arc<dyn ClaimStore>,
+    health: AskHealth,
     ready: Arc<AtomicBool>,
     /// `server.readiness: store`: not ready while the store does not answer.
     needs_store: bool,
@@ -23,14 +27,14 @@ pub struct Admin {
 impl Admin {
     /// `ready` is true from the moment the process takes deliveries until it stops.
     #[must_use]
-    pub fn new(metrics: Arc<Metrics>, store: Arc<dyn ClaimStore>, ready: Arc<AtomicBool>, needs_store: bool) -> Self {
-        Self { metrics, store, ready, needs_store }
+    pub fn new(metrics: Arc<Metrics>, health: AskHealth, ready: Arc<AtomicBool>, needs_store: bool) -> Self {
+        Self { metrics, health, ready, needs_store }
     }
 
     /// The store's state stands in the body. It does not decide unless asked to: Kubernetes would take every pod out
     /// of service at once, and `store_down` could never act.
     async fn readiness(&self) -> (u16, String) {
-        let Health { up, durable, fault } = self.store.health().await;
+        let Health { up, durable, fault } = (self.health)().await;
         let serving = self.ready.load(Ordering::Acquire);
         let ready = serving && (up || !self.needs_store);
         let durable = match durable {

@@ -1,5 +1,6 @@
 //! Assembly: from a configuration to a running process, and from a signal to its end.
 
+mod beside;
 mod reload;
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -9,25 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use pingora::server::configuration::ServerConf;
-use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
-use pingora::services::background::{BackgroundService, background_service};
+use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch};
 use pingora::services::listening::Service;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
+use self::beside::Beside;
 use self::reload::Reload;
 use crate::admin::Admin;
 use crate::config::{Config, Readiness, Sources};
 use crate::metrics::Metrics;
 use crate::proxy::Gateway;
 use crate::route::Route;
-use crate::store::{self, ClaimStore, OpenError};
+use crate::store::{self, OpenError};
 use crate::{VERSION, telemetry};
 
-/// How often the store's health is looked at for the gauges.
-const HEALTH: Duration = Duration::from_secs(5);
 /// How long the listeners may take to come up.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -120,16 +120,18 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     server.bootstrap();
     let mut proxy = pingora_proxy::http_proxy_service(&server.configuration, gateway);
     proxy.add_tcp(&config.server.listen.to_string());
+    let (proxy, questions) = Beside::new(proxy, store);
     server.add_service(proxy);
     let needs_store = config.server.readiness == Readiness::Store;
-    let admin = Admin::new(metrics, Arc::clone(&store), Arc::clone(&ready), needs_store);
+    let health = move || {
+        let questions = questions.clone();
+        async move { questions.ask().await }.boxed()
+    };
+    let admin = Admin::new(metrics, Box::new(health), Arc::clone(&ready), needs_store);
     let mut admin = Service::new("admin".to_owned(), admin);
     admin.threads = Some(1);
     admin.add_tcp(&config.server.admin.to_string());
     server.add_service(admin);
-    let mut health = background_service("store health", StoreHealth { store });
-    health.threads = Some(1);
-    server.add_service(health);
 
     let stop = Arc::new(Notify::new());
     let signal = StopSignal { stop: Arc::clone(&stop) };
@@ -195,25 +197,5 @@ impl ShutdownSignalWatch for StopSignal {
     async fn recv(&self) -> ShutdownSignal {
         self.stop.notified().await;
         ShutdownSignal::GracefulTerminate
-    }
-}
-
-/// Looks at the store from time to time, so that its gauges are true while no delivery comes.
-struct StoreHealth {
-    store: Arc<dyn ClaimStore>,
-}
-
-#[async_trait]
-impl BackgroundService for StoreHealth {
-    async fn start(&self, mut shutdown: ShutdownWatch) {
-        let mut pause = tokio::time::interval(HEALTH);
-        loop {
-            tokio::select! {
-                _ = pause.tick() => {
-                    self.store.health().await;
-                }
-                _ = shutdown.changed() => return,
-            }
-        }
     }
 }
