@@ -2,7 +2,7 @@
 
 CONFIG ?= conf/quickstart.yaml
 
-.PHONY: run test setup setup-build setup-test
+.PHONY: run test bench setup setup-build setup-test setup-bench
 
 # The gateway with a sample handler behind it, both in this terminal. Ctrl-C ends both.
 run: setup-build
@@ -17,6 +17,11 @@ test: setup-test
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 	cargo test --locked -- --test-threads=8
 
+# The table of benches/RESULTS.md, in about 20 minutes. A few rows only: ROWS=first,duplicate ROUNDS=3 make bench
+bench: setup-bench
+	cargo build --profile dist --locked
+	benches/run
+
 # Everything that `run` and `test` need.
 setup: setup-test
 
@@ -25,3 +30,6 @@ setup-build:
 
 setup-test: setup-build
 	scripts/setup redis-server
+
+setup-bench: setup-test
+	scripts/setup nginx =libnginx-mod-http-lua =lua-nginx-redis =lua-cjson wrk node=nodejs npm python3

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import time
 
 from . import deliveries
 from .machine import CORES, ROOT, WORK, Process, fetch, free_port, fresh_folder, listens, wait_until
@@ -81,6 +82,13 @@ class Handler:
         # The third line is `accepts handled requests`; what asked for it is counted too.
         self.asked += 1
         return int(fetch(f"http://127.0.0.1:{self.count_port}/").splitlines()[2].split()[2]) - self.asked
+
+    def wait_until_quiet(self):
+        """A batch whose sender has gone is sent to its end; the next row must not pay for it."""
+        last, now = -1, self.handled()
+        while now != last:
+            time.sleep(0.03)
+            last, now = now, self.handled()
 
 
 class Nginx:
