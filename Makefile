@@ -19,7 +19,7 @@ test: setup-test
 
 # The table of benches/RESULTS.md, in about 20 minutes. A few rows only: ROWS=first,duplicate ROUNDS=3 make bench
 bench: setup-bench
-	cargo build --profile dist --locked
+	test -n "$(HOOKONCE)" || cargo build --profile dist --locked
 	benches/run
 
 # Everything that `run` and `test` need.
