@@ -1,7 +1,16 @@
 """How the numbers are told: a table for people, faults of the run itself, and RESULTS.md."""
 
 import dataclasses
+import datetime
+import json
 import statistics
+
+from . import plot
+from .goals import goals
+from .machine import ROOT, description, versions
+
+FOLDER = ROOT / "benches"
+COLUMNS = ["row", "CPU µs", "ratio", "requests/s", "p50 ms", "p99 ms", "Redis µs", "handler µs", "cores busy"]
 
 
 @dataclasses.dataclass
@@ -13,7 +22,6 @@ class Result:
     extras: dict
     rounds: int
     seconds: int
-    cores: int
 
     def median(self, key, field):
         return statistics.median(getattr(run, field) for run in self.runs[key])
@@ -22,11 +30,8 @@ class Result:
         """The median of the ratios of each round, so that a slow moment of the machine weighs on both sides."""
         if not self.runs.get(key) or not self.runs.get(peer):
             return None
-        pairs = zip(self.runs[key], self.runs[peer])
-        return statistics.median(getattr(run, field) / getattr(other, field) for run, other in pairs)
-
-
-COLUMNS = ["row", "CPU us/request", "ratio", "requests/s", "p50 ms", "p99 ms", "Redis us", "handler us", "cores busy"]
+        pairs = [(getattr(run, field), getattr(other, field)) for run, other in zip(self.runs[key], self.runs[peer])]
+        return statistics.median(one / other for one, other in pairs if other) if any(o for _, o in pairs) else None
 
 
 def table(result):
@@ -51,18 +56,67 @@ def table(result):
     return lines
 
 
+def extras_table(extras):
+    """What is no row, in the words and units of people."""
+    def mib(name):
+        return f"{extras[name] / (1 << 20):.1f} MiB"
+
+    def waits(name):
+        return f"{extras[f'waits_{name}_p50'] * 1e6:.0f} µs, p99 {extras[f'waits_{name}_p99'] * 1e6:.0f} µs"
+
+    return [
+        ["resident memory, idle", mib("memory_idle")],
+        ["with 1000 idle connections", mib("memory_1000_connections")],
+        ["peak at 128 connections of 64 KB bodies", mib("memory_128_of_64KB")],
+        ["start to `/readyz`, Redis", f"{extras['ready_redis'] * 1e3:.0f} ms"],
+        ["start to `/readyz`, embedded", f"{extras['ready_embedded'] * 1e3:.0f} ms"],
+        ["a done key of 35 characters in Redis' memory", f"{extras['redis_bytes_per_key']:.0f} bytes"],
+        ["the same in the embedded store's file", f"{extras['embedded_bytes_per_key']:.0f} bytes"],
+        ["small synced writes this disk takes", f"{extras['disk_syncs_per_second']:.0f} per second"],
+        ["waits at 100/s, p50: the store alone (one `SET`)", waits("store")],
+        ["the handler alone", waits("handler")],
+        ["nginx, no dedup", waits("nginx")],
+        ["nginx+Lua, first-seen", waits("recipe")],
+        ["hookonce, pass-through", waits("pass")],
+        ["hookonce, first-seen", waits("first")],
+        ["hookonce, duplicate", waits("duplicate")],
+        ["what first-seen adds to pass-through, in pairs", waits("added")],
+    ]
+
+
+def parts_table():
+    """The medians that the last `cargo bench --bench parts` left."""
+    found = []
+    for file in sorted((ROOT / "target" / "criterion").glob("*/new/estimates.json")):
+        benchmark = json.loads((file.parent / "benchmark.json").read_text())["full_id"]
+        nanoseconds = json.loads(file.read_text())["median"]["point_estimate"]
+        found.append([benchmark, f"{nanoseconds / 1000:.2f} µs"])
+    return found
+
+
 def aligned(head, lines):
-    """The table as text."""
+    """A table as text."""
     widths = [max(len(line[index]) for line in [head, *lines]) for index in range(len(head))]
     shown = []
     for line in [head, *lines]:
-        cells = [cell.ljust(width) if index == 0 else cell.rjust(width) for index, (cell, width) in enumerate(zip(line, widths))]
+        cells = [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]
         shown.append("  ".join(cells).rstrip())
     return "\n".join(shown)
 
 
+def markdown(head, lines):
+    right = "|".join([" --- ", *[" ---: "] * (len(head) - 1)])
+    return "\n".join([f"| {' | '.join(head)} |", f"|{right}|", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
 def as_text(result):
-    return aligned(COLUMNS, table(result)) if result.rows else ""
+    parts = [aligned(COLUMNS, table(result))] if result.rows else []
+    if result.extras:
+        parts.append(aligned(["beside the table", ""], extras_table(result.extras)))
+    reached = [[goal.what, goal.seen, goal.word] for goal in goals(result)]
+    if reached:
+        parts.append(aligned(["asked", "seen", ""], reached))
+    return "\n\n".join(parts)
 
 
 def faults(result):
@@ -79,5 +133,48 @@ def faults(result):
     return found
 
 
+def losses(result):
+    """Where hookonce costs more than what it is held against, in sentences."""
+    found = []
+    for row in result.rows:
+        ratio = result.ratio(row.key, row.peer)
+        if row.subject in ("nginx", "node") or ratio is None:
+            continue
+        peer = next(other.title for other in result.rows if other.key == row.peer)
+        if ratio > 1:
+            found.append(f"- {row.title}: {ratio:.2f} times the CPU of “{peer}”.")
+        speed = result.ratio(row.key, row.peer, "per_second")
+        if speed < 1:
+            found.append(f"- {row.title}: {speed:.2f} times the throughput of “{peer}”.")
+    found += [f"- Not reached: {goal.what}; seen: {goal.seen}." for goal in goals(result) if goal.reached is False]
+    return found or ["- None in this run."]
+
+
 def write(result, binary):
-    pass
+    """RESULTS.md and the plots beside it."""
+    plot.write(result, FOLDER)
+    used = ", ".join(f"{name} {version}" for name, version in versions(binary).items())
+    asked = [[goal.what, goal.seen, goal.word] for goal in goals(result)]
+    sections = [
+        "# What it costs\n\n"
+        f"Made by `make bench` on {datetime.date.today().isoformat()}: {description()}. Everything ran on these cores at "
+        "once: the load (wrk), what is measured, Redis (append-only, synced every second) and a handler that answers at "
+        f"once. Medians of {result.rounds} interleaved rounds of {result.seconds} s each. {used}.",
+        "![CPU per request](cpu.svg)\n\n![What a delivery waits at 100 per second](waits.svg)",
+        "## Where hookonce loses\n\n" + "\n".join(losses(result)),
+        "## What was asked\n\n" + markdown(["asked", "seen", ""], asked),
+        "## The table\n\n"
+        "CPU is user and system time of the measured processes for each request, the one figure that stays comparable on "
+        "a noisy machine. The ratio is the CPU's, to nginx+Lua in the same rounds unless it says otherwise. Bodies have "
+        "150 bytes and there are 32 connections unless the row says otherwise. hookonce runs with metrics on and "
+        "`server.log.deliveries: off`.\n\n"
+        "nginx+Lua claims with one Redis command and never settles; hookonce spends two, one before and one after the "
+        "exchange, and answers only when both are done. The recipe verifies no signature. The Node middleware runs in "
+        "the handler's own process, so its CPU holds the handler too. Every row is checked against the requests that "
+        "reached the handler.\n\n" + markdown(COLUMNS, table(result)),
+        "## Beside the table\n\n" + markdown(["", ""], extras_table(result.extras)),
+    ]
+    parts = parts_table()
+    if parts:
+        sections.append("## The pure parts\n\nMedians of `cargo bench --bench parts`.\n\n" + markdown(["part", "time"], parts))
+    (FOLDER / "RESULTS.md").write_text("\n\n".join(sections) + "\n")
