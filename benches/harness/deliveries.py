@@ -3,6 +3,7 @@
 Bodies are split around their id, or written out whole where each of them has its own signature.
 """
 
+import functools
 import hashlib
 import hmac
 import json
@@ -47,8 +48,9 @@ def stripe(path, identity, size=2048):
     return head_of(path, len(body), f"Stripe-Signature: t={now},v1={signature}\r\n") + body
 
 
-def meta(path, first_id, messages):
-    """A delivery of so many messages, each of another sender, with its contacts."""
+@functools.cache
+def meta_template(messages):
+    """The body of so many messages, each of another sender, with its contacts. `@` stands for the delivery's number."""
     value = {
         "messaging_product": "whatsapp",
         "metadata": {"display_phone_number": "5511900000000", "phone_number_id": "106540352242922"},
@@ -61,14 +63,19 @@ def meta(path, first_id, messages):
         value["messages"].append(
             {
                 "from": sender,
-                "id": f"wamid.{first_id + index:040d}",
+                "id": f"wamid.@{index:08d}",
                 "timestamp": "1772355600",
                 "type": "text",
                 "text": {"body": "Is the order on its way?"},
             }
         )
     entry = {"id": "102290129340398", "changes": [{"value": value, "field": "messages"}]}
-    body = json.dumps({"object": "whatsapp_business_account", "entry": [entry]}, separators=(",", ":"))
+    return json.dumps({"object": "whatsapp_business_account", "entry": [entry]}, separators=(",", ":"))
+
+
+def meta(path, identity, messages):
+    """A signed delivery."""
+    body = meta_template(messages).replace("@", f"{identity:032d}")
     signature = hmac.new(META_SECRET.encode(), body.encode(), hashlib.sha256).hexdigest()
     return head_of(path, len(body), f"X-Hub-Signature-256: sha256={signature}\r\n") + body
 

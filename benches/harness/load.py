@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
+import resource
 import subprocess
 import time
 
@@ -17,7 +18,8 @@ RUNS = itertools.count(int(time.time()) % 10_000_000 * 100)
 
 @dataclasses.dataclass
 class Run:
-    """What one run showed. CPU is in microseconds per request."""
+    """What one run showed. CPU is in microseconds per request; `busy` and `others` are cores, `others` those of programs
+    that are no part of the bench."""
 
     requests: int
     per_second: float
@@ -27,6 +29,7 @@ class Run:
     redis_cpu: float
     handler_cpu: float
     busy: float
+    others: float
     handled: int
     failed: int
 
@@ -44,11 +47,11 @@ def around_id(path, size, same=False):
     return names | ({"BENCH_SAME": "1"} if same else {})
 
 
-def prepared(requests, connections):
-    """The environment that makes it send these."""
+def prepared(requests, connections, same=False):
+    """The environment that makes it send these; `same`: each thread its first one over and over."""
     path = WORK / "requests"
     deliveries.write_requests(path, requests, threads_for(connections))
-    return {"BENCH_FILE": str(path)}
+    return {"BENCH_FILE": str(path)} | ({"BENCH_SAME": "1"} if same else {})
 
 
 def threads_for(connections):
@@ -60,6 +63,7 @@ def run(ports, measured, redis, handler, environment, connections, seconds):
     each = connections // len(ports)
     before = [process.cpu_seconds() for process in measured]
     redis_before, handler_before = redis.process.cpu_seconds(), handler.process.cpu_seconds()
+    wrk_before = children_cpu()
     handled_before, busy_before, begun = handler.handled(), busy_seconds(), time.monotonic()
     wrks = []
     for index, port in enumerate(ports):
@@ -74,6 +78,7 @@ def run(ports, measured, redis, handler, environment, connections, seconds):
     spent = sum(process.cpu_seconds() - cpu for process, cpu in zip(measured, before))
     redis_spent = redis.process.cpu_seconds() - redis_before
     handler_spent = handler.process.cpu_seconds() - handler_before
+    ours = spent + redis_spent + handler_spent + children_cpu() - wrk_before
     told = []
     for output in outputs:
         lines = [line for line in output.splitlines() if line.startswith("{")]
@@ -91,6 +96,13 @@ def run(ports, measured, redis, handler, environment, connections, seconds):
         redis_cpu=redis_spent * per_request,
         handler_cpu=handler_spent * per_request,
         busy=busy / elapsed,
+        others=max(0.0, busy - ours) / elapsed,
         handled=handler.handled() - handled_before,
         failed=sum(one["socket_errors"] + one["not_2xx"] for one in told),
     )
+
+
+def children_cpu():
+    """User and system time of the children that have ended, which are wrk's."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

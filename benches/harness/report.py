@@ -94,6 +94,13 @@ def parts_table():
     return found
 
 
+def disturbance(result):
+    """What other programs took meanwhile, which the numbers must be read with."""
+    others = statistics.median(run.others for runs in result.runs.values() for run in runs)
+    judged = "the machine was quiet" if others < 0.1 else "**the machine was not quiet**: trust the ratios, not the speeds"
+    return f"Other programs took {others:.2f} cores meanwhile (median of the runs): {judged}."
+
+
 def aligned(head, lines):
     """A table as text."""
     widths = [max(len(line[index]) for line in [head, *lines]) for index in range(len(head))]
@@ -110,7 +117,7 @@ def markdown(head, lines):
 
 
 def as_text(result):
-    parts = [aligned(COLUMNS, table(result))] if result.rows else []
+    parts = [aligned(COLUMNS, table(result)), disturbance(result)] if result.rows else []
     if result.extras:
         parts.append(aligned(["beside the table", ""], extras_table(result.extras)))
     reached = [[goal.what, goal.seen, goal.word] for goal in goals(result)]
@@ -159,7 +166,7 @@ def write(result, binary):
         "# What it costs\n\n"
         f"Made by `make bench` on {datetime.date.today().isoformat()}: {description()}. Everything ran on these cores at "
         "once: the load (wrk), what is measured, Redis (append-only, synced every second) and a handler that answers at "
-        f"once. Medians of {result.rounds} interleaved rounds of {result.seconds} s each. {used}.",
+        f"once. Medians of {result.rounds} interleaved rounds of {result.seconds} s each. {disturbance(result)}\n\n{used}.",
         "![CPU per request](cpu.svg)\n\n![What a delivery waits at 100 per second](waits.svg)",
         "## Where hookonce loses\n\n" + "\n".join(losses(result)),
         "## What was asked\n\n" + markdown(["asked", "seen", ""], asked),

@@ -3,7 +3,7 @@
 --
 -- BENCH_HEAD and BENCH_TAIL stand around the id, which is BENCH_RUN (told anew for each run), the thread and a counter,
 -- all of fixed length. BENCH_FILE is the path of files, one for each thread, with the requests one after the other,
--- each behind a line with its length.
+-- each behind a line with its length. BENCH_SAME: always the first one.
 local threads = 0
 
 function setup(thread)
@@ -13,31 +13,32 @@ end
 
 local sent = 0
 local head, tail, same
-local requests
+local file
 
-local function read_requests(path)
-    local found = {}
-    local file = assert(io.open(path, "rb"))
-    while true do
-        local length = file:read("*n")
-        if not length then break end
-        file:read(1)
-        found[#found + 1] = file:read(length)
+-- Read one by one: wrk's first thread sends while the second is still in `init`, which must not take long.
+local function next_request()
+    local length = file:read("*n")
+    if not length then
+        file:seek("set")
+        length = file:read("*n")
     end
-    file:close()
-    return found
+    file:read(1)
+    return file:read(length)
 end
 
 function init()
     local path = os.getenv("BENCH_FILE")
     if path then
-        requests = read_requests(path .. "." .. number)
+        file = assert(io.open(path .. "." .. number, "rb"))
+        if os.getenv("BENCH_SAME") then
+            same = next_request()
+        end
         return
     end
     local function part(name)
-        local file = assert(io.open(os.getenv(name), "rb"))
-        local text = file:read("*a")
-        file:close()
+        local source = assert(io.open(os.getenv(name), "rb"))
+        local text = source:read("*a")
+        source:close()
         return text
     end
     head, tail = part("BENCH_HEAD"), part("BENCH_TAIL")
@@ -49,10 +50,13 @@ end
 
 function request()
     sent = sent + 1
-    if requests then
-        return requests[(sent - 1) % #requests + 1]
+    if same then
+        return same
     end
-    return same or (head .. string.format("%09d", sent) .. tail)
+    if file then
+        return next_request()
+    end
+    return head .. string.format("%09d", sent) .. tail
 end
 
 function done(summary, latency)
