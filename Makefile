@@ -2,7 +2,7 @@
 
 CONFIG ?= conf/quickstart.yaml
 
-.PHONY: run test bench setup setup-build setup-test setup-bench
+.PHONY: run test bench bench-parts setup setup-build setup-test setup-bench
 
 # The gateway with a sample handler behind it, both in this terminal. Ctrl-C ends both.
 run: setup-build
@@ -16,11 +16,16 @@ test: setup-test
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 	cargo test --locked -- --test-threads=8
+	benches/guard
 
-# The table of benches/RESULTS.md, in about 20 minutes. A few rows only: ROWS=first,duplicate ROUNDS=3 make bench
+# The table of benches/RESULTS.md, in about a quarter of an hour. A few rows only: ROWS=first,duplicate ROUNDS=3 make bench
 bench: setup-bench
 	test -n "$(HOOKONCE)" || cargo build --profile dist --locked
 	benches/run
+
+# How long the pure parts take; benches/RESULTS.md quotes what the last of these said.
+bench-parts: setup-build
+	cargo bench --locked --bench parts
 
 # Everything that `run` and `test` need.
 setup: setup-test
@@ -29,7 +34,7 @@ setup-build:
 	scripts/setup cmake
 
 setup-test: setup-build
-	scripts/setup redis-server
+	scripts/setup redis-server valgrind python3
 
 setup-bench: setup-test
-	scripts/setup nginx =libnginx-mod-http-lua =lua-nginx-redis =lua-cjson wrk node=nodejs npm python3
+	scripts/setup nginx =libnginx-mod-http-lua =lua-nginx-redis =lua-cjson wrk node=nodejs npm
