@@ -18,7 +18,7 @@ def measure(bench):
     """Every number by its name; sizes in bytes, times in seconds."""
     found = {}
     for part in (memory, start_up, bytes_per_key, disk, paced.measure):
-        bench.handler.wait_until_quiet()
+        bench.wait_until_quiet()
         bench.redis.empty()
         found |= part(bench)
     return found
@@ -94,7 +94,7 @@ def bytes_per_key(bench):
 def fill(bench, gateway):
     environment = load.around_id("/shop", SMALL)
     load.run([gateway.port], [gateway.process], bench.redis, bench.handler, environment, 64, 4)
-    bench.handler.wait_until_quiet()
+    bench.wait_until_quiet()
 
 
 def disk(_bench):

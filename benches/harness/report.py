@@ -148,11 +148,11 @@ def losses(result):
         if row.subject in ("nginx", "node") or ratio is None:
             continue
         peer = next(other.title for other in result.rows if other.key == row.peer)
-        if ratio > 1:
-            found.append(f"- {row.title}: {ratio:.2f} times the CPU of “{peer}”.")
         speed = result.ratio(row.key, row.peer, "per_second")
-        if speed < 1:
-            found.append(f"- {row.title}: {speed:.2f} times the throughput of “{peer}”.")
+        worse = [f"{ratio:.2f} times the CPU"] if ratio > 1 else []
+        worse += [f"{speed:.2f} times the throughput"] if speed < 1 else []
+        if worse:
+            found.append(f"- {row.title}: {' and '.join(worse)} of “{peer}”.")
     found += [f"- Not reached: {goal.what}; seen: {goal.seen}." for goal in goals(result) if goal.reached is False]
     return found or ["- None in this run."]
 

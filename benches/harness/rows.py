@@ -37,7 +37,7 @@ class Row:
     def run(self, bench, seconds):
         """Fills what must be known already, then loads."""
         ports, processes = bench.subject(self.subject)
-        bench.handler.wait_until_quiet()
+        bench.wait_until_quiet()
         bench.redis.empty()
         environment = self.environment(ports[0], seconds)
         return load.run(ports, processes, bench.redis, bench.handler, environment, self.connections, seconds)

@@ -83,13 +83,6 @@ class Handler:
         self.asked += 1
         return int(fetch(f"http://127.0.0.1:{self.count_port}/").splitlines()[2].split()[2]) - self.asked
 
-    def wait_until_quiet(self):
-        """A batch whose sender has gone is sent to its end; the next row must not pay for it."""
-        last, now = -1, self.handled()
-        while now != last:
-            time.sleep(0.03)
-            last, now = now, self.handled()
-
 
 class Nginx:
     """nginx alone under `/plain/`, the Lua recipe under `/recipe/`."""
@@ -162,6 +155,23 @@ routes:
     def is_ready(self):
         self.process.ensure_runs()
         return bool(fetch(f"http://127.0.0.1:{self.admin}/readyz"))
+
+    def in_flight(self):
+        """How many deliveries it has under way."""
+        lines = fetch(f"http://127.0.0.1:{self.admin}/metrics").splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("hookonce_in_flight{"))
+
+
+def wait_until_quiet(handler, gateways):
+    """What wrk leaves behind is still on its way when it ends: the next row must not pay for it, and what Redis knows
+    must not be taken away under it."""
+    last, quiet = None, 0
+    end = time.monotonic() + 60
+    while quiet < 3 and time.monotonic() < end:
+        now = (handler.handled(), sum(gateway.in_flight() for gateway in gateways))
+        quiet = quiet + 1 if now == last and now[1] == 0 else 0
+        last = now
+        time.sleep(0.02)
 
 
 def binary():
