@@ -5,6 +5,8 @@
 //! and a name that occurs twice in one object has no value that could be a part of a key: readers differ on which of
 //! the two counts.
 
+mod pruned;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -15,6 +17,7 @@ use serde_json::{Map, Number, Value};
 use serde_json_path::{JsonPath, LocatedNodeList};
 use sha2::{Digest, Sha256};
 
+pub(super) use self::pruned::{Wanted, parse_only};
 use crate::event::Unkeyed;
 
 /// How serde_json, under `arbitrary_precision`, hands over a number that is no 64-bit integer: as an object with this

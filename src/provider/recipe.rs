@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::json::{self, Path};
+use super::json::{self, Path, Wanted};
 use super::query;
 use super::{AuthFailure, Batch, Delivery, Extraction, Provider, Verified};
 use crate::config::{KeyPart, KeySource};
@@ -21,6 +21,8 @@ pub(super) struct Recipe {
     parts: Vec<Part>,
     events: Option<Events>,
     reads_body: bool,
+    /// Where all parts stand at plain paths: all that needs to be read of a body.
+    wanted: Option<Wanted>,
 }
 
 #[derive(Debug)]
@@ -47,8 +49,14 @@ struct Events {
 
 impl Recipe {
     pub(super) fn new(namespace: &str, parts: &[KeyPart], events: Option<&str>) -> Self {
+        let in_body = parts.iter().filter_map(|part| match &part.source {
+            KeySource::Body(path) => Some(path.as_str()),
+            _ => None,
+        });
+        let wanted = if events.is_some() { None } else { Wanted::new(in_body.chain(["$.type", "$.challenge"])) };
         let parts: Vec<_> = parts.iter().map(Part::compile).collect();
         Self {
+            wanted,
             namespace: namespace.to_owned(),
             reads_body: events.is_some()
                 || parts.iter().any(|part| matches!(part.source, Source::Body(_) | Source::Item(_))),
@@ -60,7 +68,11 @@ impl Recipe {
     /// The events of a delivery: one, or under `events` one for each element.
     pub(super) fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
         // Parts that stand in headers, the query and the route itself need no body that can be read.
-        let document = match self.reads_body.then(|| json::parse(delivery.body)).transpose() {
+        let read = || match &self.wanted {
+            Some(wanted) => json::parse_only(delivery.body, wanted),
+            None => json::parse(delivery.body),
+        };
+        let document = match self.reads_body.then(read).transpose() {
             Ok(document) => document.unwrap_or(Value::Null),
             Err(reason) => return Extraction { events: vec![event(Err(reason))], batch: None },
         };

@@ -27,6 +27,7 @@ pub(super) struct Stripe {
     secrets: Vec<Secret>,
     verifies: bool,
     scheme: HmacScheme,
+    wanted: json::Wanted,
 }
 
 impl Stripe {
@@ -35,12 +36,13 @@ impl Stripe {
             namespace: namespace.to_owned(),
             secrets: config.secrets.clone(),
             verifies: config.verify != Verify::Off,
+            wanted: json::Wanted::new(["$.id", "$.type"]).unwrap_or_default(),
             scheme: HmacScheme { algorithm: HmacAlgorithm::Sha256, encoding: Encoding::Hex, prefix: String::new() },
         }
     }
 
     fn event(&self, delivery: &Delivery<'_>) -> (Option<String>, Result<EventKey, Unkeyed>) {
-        let document = match json::parse(delivery.body) {
+        let document = match json::parse_only(delivery.body, &self.wanted) {
             Ok(document) => document,
             Err(reason) => return (None, Err(reason)),
         };
