@@ -34,7 +34,7 @@ fn every_copy_is_forwarded_and_the_result_tells_what_would_have_been_done() {
             assert_eq!(would(&answer), told);
             assert_eq!(upstream.wait_for(count).body, delivery.body());
         }
-        assert_eq!(gateway.metric("hookonce_deliveries_total{result=\"observe\"}"), 5.0);
+        gateway.wait_for_metric("hookonce_deliveries_total{result=\"observe\"}", 5.0);
         assert_eq!(gateway.metric("hookonce_auth_failures_total{reason=\"missing\"}"), 1.0);
         if let Some(redis) = store.as_redis() {
             assert_eq!(redis.keys(), ["dedup:stripe:evt_observed"], "a forged delivery must leave no key");

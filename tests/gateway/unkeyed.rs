@@ -40,7 +40,7 @@ fn a_delivery_without_a_key_is_forwarded_each_time_and_counted() {
         }
         let count = 2.0 * deliveries.len() as f64;
         assert_eq!(gateway.metric("hookonce_events_total{outcome=\"unkeyed\"}"), count);
-        assert_eq!(gateway.metric("hookonce_deliveries_total{result=\"unkeyed\"}"), count);
+        gateway.wait_for_metric("hookonce_deliveries_total{result=\"unkeyed\"}", count);
         if let Some(redis) = store.as_redis() {
             assert_eq!(redis.keys(), [""; 0]);
         }
