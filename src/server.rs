@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use pingora::listeners::{L4BufferSettings, ListenerConfig};
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch};
 use pingora::services::listening::Service;
@@ -28,6 +29,8 @@ use crate::route::Route;
 use crate::store::{self, OpenError};
 use crate::{VERSION, telemetry};
 
+/// What is kept for reading from one provider's connection: a head, and the body of most deliveries.
+const READ_BUFFER: usize = 8 * 1024;
 /// How long the listeners may take to come up.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -119,7 +122,9 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let mut proxy = pingora_proxy::http_proxy_service(&server.configuration, gateway);
-    proxy.add_tcp(&config.server.listen.to_string());
+    // Pingora's 64 KiB of read buffer for each connection would make a thousand idle ones take 64 MiB.
+    let buffers = L4BufferSettings::default().read(READ_BUFFER);
+    proxy.add_listener(ListenerConfig::tcp(&config.server.listen.to_string()).l4_buffer(buffers));
     let (proxy, questions) = Beside::new(proxy, store);
     server.add_service(proxy);
     let needs_store = config.server.readiness == Readiness::Store;

@@ -13,8 +13,9 @@
 //! Which token belongs to which attempt is nowhere to be seen. But each exchange must stand on a claim of its own: made
 //! after its attempt began, before the request arrived, and in force shortly before it arrived ([`SLACK`]). So the
 //! exchanges of an event and its claims are matched one to one (`license`); an exchange that finds none is a breach,
-//! and what Redis held at that time says which. Where a claim fits two exchanges, the checker takes the matching that
-//! is best for the gateway: it never accuses it of what it may not have done.
+//! and what Redis held at that time says which. Of all matchings the checker takes one that leaves the fewest exchanges
+//! without a claim, and in it the claims that held when the requests arrived. So an exchange that was sent without a
+//! claim goes unseen if another attempt's unused claim fits it by chance: a fault that does it often does not.
 //!
 //! # What is checked
 //!
