@@ -124,7 +124,7 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     let mut proxy = pingora_proxy::http_proxy_service(&server.configuration, gateway);
     // Pingora's 64 KiB of read buffer for each connection would make a thousand idle ones take 64 MiB.
     let buffers = L4BufferSettings::default().read(READ_BUFFER);
-    proxy.add_listener(ListenerConfig::tcp(&config.server.listen.to_string()).l4_buffer(buffers));
+    proxy.add_listener(ListenerConfig::tcp(config.server.listen.to_string()).l4_buffer(buffers));
     let (proxy, questions) = Beside::new(proxy, store);
     server.add_service(proxy);
     let needs_store = config.server.readiness == Readiness::Store;
