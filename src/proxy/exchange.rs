@@ -132,7 +132,7 @@ impl Sender<'_> {
             Sent::Answered(outcome, answer) => (outcome, Some(answer), None),
             Sent::Ended(outcome, cause) => (outcome, None, Some(cause)),
             Sent::NotBegun(cause) => {
-                core.settler.release(claims, &keys, leads, Ended::GaveUp).await;
+                Box::pin(core.settler.release(claims, &keys, leads, Ended::GaveUp)).await;
                 let (end, cause) = (End::NotBegun, Some(cause));
                 return Exchanged { items: exchange.items, end, cut, answer: None, cause, status: None };
             }

@@ -3,6 +3,7 @@
 //! This runs apart from the provider's connection: whoever hangs up changes nothing.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -91,7 +92,7 @@ pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> Forwarded {
     };
     let mut progress = run.claim().await;
     let found = progress.findings.clone();
-    run.claims.while_renewing(run.act(&mut progress)).await;
+    run.claims.while_renewing(pin!(run.act(&mut progress))).await;
     run.conclude(progress, &found)
 }
 
@@ -141,26 +142,30 @@ impl Run<'_> {
     async fn act(&self, progress: &mut Progress) {
         match plan(&self.items, &progress.findings, self.rules) {
             Plan::Unavailable => self.refuse(progress),
-            Plan::Act { exchanges, wait } => {
-                // First every exchange of its own claims is begun, then it waits for what others hold: two deliveries
-                // that hold each other's events in opposite order both get on.
+            Plan::Act { exchanges, wait } if wait.is_empty() => {
                 let leads = progress.take_leads(&exchanges);
-                let waits = progress.take_waits(&wait, &self.items);
-                let (exchanged, (freed, waited)) =
-                    tokio::join!(self.exchange_all(exchanges, leads), self.wait_for_all(waits));
+                let exchanged = self.exchange_all(exchanges, leads).await;
                 self.note(progress, exchanged);
-                self.note(progress, freed);
-                self.send_what_became_free(progress, waited).await;
             }
+            // Boxed, as everything is that few deliveries need: what all of them need stays small.
+            Plan::Act { exchanges, wait } => Box::pin(self.act_and_wait(progress, exchanges, wait)).await,
         }
+    }
+
+    /// First every exchange of its own claims is begun, then it waits for what others hold: two deliveries that hold each
+    /// other's events in opposite order both get on.
+    async fn act_and_wait(&self, progress: &mut Progress, exchanges: Vec<Exchange>, wait: Vec<usize>) {
+        let leads = progress.take_leads(&exchanges);
+        let waits = progress.take_waits(&wait, &self.items);
+        let (exchanged, (freed, waited)) = tokio::join!(self.exchange_all(exchanges, leads), self.wait_for_all(waits));
+        self.note(progress, exchanged);
+        self.note(progress, freed);
+        self.send_what_became_free(progress, waited).await;
     }
 
     /// Waits for what others hold. What becomes free is sent at once where each event is sent by itself; else its claim
     /// comes back, to be sent together with the others. Answers the exchanges, and how the other waits ended.
     async fn wait_for_all(&self, waits: Vec<Wait>) -> (Vec<Exchanged>, Vec<(usize, Waited)>) {
-        if waits.is_empty() {
-            return (Vec::new(), Vec::new());
-        }
         // Beyond the bound nobody waits: a gateway that is full answers, it does not grow.
         let Ok(_permit) = self.core.waiting.try_acquire() else {
             let open = |Wait { item, .. }| (item, Waited::Ended(End::Open(self.claims.terms.lease)));
@@ -277,8 +282,11 @@ impl Run<'_> {
             return all;
         }
         let chains = chains(exchanges, &self.items, &self.incoming.extraction.events);
-        let chains: Vec<Vec<_>> =
-            chains.into_iter().map(|chain| chain.into_iter().map(&mut with_leads).collect()).collect();
+        let chains = chains.into_iter().map(|chain| chain.into_iter().map(&mut with_leads).collect()).collect();
+        Box::pin(self.exchange_chains(chains)).await
+    }
+
+    async fn exchange_chains(&self, chains: Vec<Vec<(Exchange, Vec<Lead>)>>) -> Vec<Exchanged> {
         let ended = join_all(chains.into_iter().map(|chain| async {
             let mut ended = Vec::with_capacity(chain.len());
             for (exchange, leads) in chain {

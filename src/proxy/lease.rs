@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl OpenClaims {
         if self.all_fresh(keys) {
             return Ok(true);
         }
-        let renewed = self.renew().await;
+        let renewed = Box::pin(self.renew()).await;
         if self.all_fresh(keys) { Ok(true) } else { renewed.map(|()| false) }
     }
 
@@ -118,15 +118,14 @@ impl OpenClaims {
     }
 
     /// Does `work`, and renews all open claims in one round trip whenever a third of the lease has passed.
-    pub(super) async fn while_renewing<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
+    pub(super) async fn while_renewing<T>(&self, mut work: Pin<&mut impl Future<Output = T>>) -> T {
         loop {
             if let Ok(done) = tokio::time::timeout(self.terms.lease / 3, &mut work).await {
                 return done;
             }
             tokio::select! {
                 done = &mut work => return done,
-                _ = self.renew() => {}
+                _ = Box::pin(self.renew()) => {}
             }
         }
     }

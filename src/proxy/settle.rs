@@ -54,10 +54,10 @@ impl Settler {
         match settlement {
             Settlement::Done(record) => self.record(claims, keys, leads, record).await,
             Settlement::Unknown(record) => {
-                self.record_unknown(claims, keys, record).await;
+                Box::pin(self.record_unknown(claims, keys, record)).await;
                 leads.into_iter().for_each(|lead| lead.end(Ended::Failed(outcome)));
             }
-            Settlement::Release => self.release(claims, keys, leads, Ended::Failed(outcome)).await,
+            Settlement::Release => Box::pin(self.release(claims, keys, leads, Ended::Failed(outcome))).await,
         }
         claims.close(keys);
     }

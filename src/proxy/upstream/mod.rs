@@ -64,7 +64,7 @@ impl Upstream {
         if !fresh && let Some(stream) = self.idle.take() {
             return Ok(Connection { stream, reused: true });
         }
-        match tokio::time::timeout(self.config.connect_timeout, self.dial()).await {
+        match tokio::time::timeout(self.config.connect_timeout, Box::pin(self.dial())).await {
             Ok(connected) => connected.map(|stream| Connection { stream, reused: false }),
             Err(_) => Err(Failure::NotSent(format!(
                 "no connection to `{}:{}` within {:?}",
