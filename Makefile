@@ -48,7 +48,7 @@ setup-build:
 	scripts/setup cc=gcc cmake
 
 setup-test: setup-build
-	scripts/setup redis-server valgrind python3
+	scripts/setup redis-server valgrind python3 curl openssl
 
 setup-deploy: setup-test
 	scripts/setup python3-venv prometheus
