@@ -14,10 +14,10 @@
 //! 3. `proxy/forward` claims every event's key in one round trip to the [`store::ClaimStore`]. Copies that are in
 //!    flight in this process are known from `proxy/inflight`; `proxy/lease` renews what is claimed.
 //! 4. [`dedup::plan`] decides what is sent, in how many exchanges, and what is waited for (`proxy/wait`).
-//! 5. `proxy/exchange` has each exchange with the upstream (`proxy/upstream`); it ends in one of the four
-//!    [`claim::Outcome`]s.
-//! 6. [`dedup::verdict`] says what the outcome means for the claim; `proxy/settle` writes it down, now or as soon as
-//!    the store is back.
+//! 5. `proxy/exchange` has each exchange with the upstream (`proxy/request` writes it, `proxy/upstream` sends it); it
+//!    ends in one of the four [`claim::Outcome`]s.
+//! 6. [`dedup::verdict`] says what the outcome means for the claim; `proxy/settle` writes it down, and
+//!    `proxy/unsettled` goes on where the store is away.
 //! 7. `proxy/conclude` makes one answer of how all events ended, `proxy/respond` writes it, `proxy/journal` tells about
 //!    it: one line in the log ([`telemetry`]), and the counters that [`admin`] serves ([`metrics`]).
 //!

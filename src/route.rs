@@ -65,23 +65,27 @@ pub fn find<'a>(
 }
 
 /// The keyed route, if there is one, whose path `path` only spells in another way: with capitals, a `/` at the end or
-/// `;` parameters. Many handlers take such a path for the same, so a route that streams everything through must not
-/// carry it around the route that verifies and deduplicates.
+/// `;` parameters; or whose path it is, under a host that the route does not name. Many handlers take such a request for
+/// the same, so a route that streams everything through must not carry it around the route that verifies and
+/// deduplicates.
 pub fn spelled_otherwise<'a>(
     routes: impl IntoIterator<Item = &'a config::Route>,
     host: Option<&str>,
     path: &str,
 ) -> Option<&'a config::Route> {
-    let path = loose(path);
     let host = host.map(without_port);
-    let keyed = routes.into_iter().filter(|route| {
+    let loosened = loose(path);
+    routes.into_iter().filter(|route| route.provider.kind != ProviderKind::None).find(|route| {
         let here =
             route.host.as_deref().is_none_or(|wanted| host.is_some_and(|host| wanted.eq_ignore_ascii_case(host)));
-        here && route.provider.kind != ProviderKind::None
-    });
-    keyed.into_iter().find(|route| match &route.path {
-        PathPattern::Exact(exact) => loose(exact) == path,
-        PathPattern::Prefix(prefix) => !prefix.is_empty() && below(&loose(prefix), &path),
+        let (to_the_letter, loosely) = match &route.path {
+            PathPattern::Exact(exact) => (exact == path, loose(exact) == loosened),
+            PathPattern::Prefix(prefix) => {
+                (below(prefix, path), !prefix.is_empty() && below(&loose(prefix), &loosened))
+            }
+        };
+        // One that takes the path as it stands, for this host, has only given way to a route that is more exact.
+        loosely && !(here && to_the_letter)
     })
 }
 
@@ -100,10 +104,12 @@ fn below(prefix: &str, path: &str) -> bool {
 }
 
 fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
+    let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
-    }
+    };
+    // A name that ends with a dot is the same name (RFC 1034, section 3.1).
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 fn is_normal(path: &str) -> bool {

@@ -85,6 +85,22 @@ fn unique(at: &At<'_>, before: &[Route], route: &Route) {
     if let Some(other) = before.iter().position(same) {
         at.refuse(&["path", "host"], format!("is the path of `routes[{other}]` already, for the same host"));
     }
+    // Under `suppress` a sending key is judged by its window and lease: other ones would take a living sender for dead.
+    let judged_otherwise = |other: &Route| {
+        let suppress = |route: &Route| route.unknown_outcome == UnknownOutcome::Suppress;
+        let keyed = |route: &Route| route.provider.kind != ProviderKind::None;
+        keyed(route)
+            && keyed(other)
+            && other.namespace == route.namespace
+            && (suppress(route) || suppress(other))
+            && (other.window, other.lease) != (route.window, route.lease)
+    };
+    if let Some(other) = before.iter().position(judged_otherwise) {
+        at.refuse(
+            &["namespace", "window", "lease", "name"],
+            format!("is shared with `routes[{other}]`: under `suppress` both must have the same `window` and `lease`"),
+        );
+    }
 }
 
 fn upstream(at: &At<'_>, server: &Server, upstream: &Upstream) {

@@ -1,6 +1,6 @@
 //! A verified delivery's way from its events to its answer: claim, plan, exchanges and waits, settle, answer.
 //!
-//! This runs apart from the provider's connection: whoever hangs up changes nothing.
+//! Whoever hangs up changes nothing: nothing here looks at the provider's connection.
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -20,6 +20,9 @@ pub(super) const RESULT: &str = "hookonce-result";
 /// How long a sender whose body was refused is listened to.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// How long a provider may take to read a piece of an answer.
+const LONGEST_WRITE: Duration = Duration::from_secs(30);
+
 /// What goes back to the provider.
 pub(super) enum Reply {
     /// The upstream's own answer.
@@ -144,6 +147,8 @@ async fn relay(session: &mut Session, mut answer: Answer, result: &str) -> pingo
     if bodiless {
         return Ok(status);
     }
+    // A provider that stops reading must hold neither the handler's connection nor the end of this process.
+    session.set_write_timeout(Some(LONGEST_WRITE));
     while let Some(piece) = answer.body().await? {
         session.write_response_body(Some(piece), false).await?;
     }

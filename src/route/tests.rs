@@ -115,7 +115,20 @@ fn a_path_that_only_spells_a_keyed_routes_path_otherwise_is_known() {
     for path in ["/webhooks/stripe/", "/Webhooks/STRIPE", "/webhooks;a=1/stripe;b", "/EVO/messages-upsert", "/Evo/"] {
         assert!(spelled_otherwise(&routes, None, path).is_some(), "`{path}` goes around its route");
     }
-    for path in ["/", "/webhooks", "/webhooks/stripes", "/webhooks/stripe/status", "/evolution"] {
+    for path in ["/", "/webhooks", "/webhooks/stripes", "/webhooks/stripe/status", "/evolution", "/evo/health"] {
         assert!(spelled_otherwise(&routes, None, path).is_none(), "`{path}` is another path");
+    }
+}
+
+#[test]
+fn a_keyed_routes_path_under_another_host_is_known_too() {
+    let mut stripe = route(Some("hooks.example.com"), PathPattern::Exact("/webhooks/stripe".to_owned()));
+    stripe.provider.kind = ProviderKind::Stripe;
+    let routes = [stripe, route(None, PathPattern::Prefix(String::new()))];
+    assert_eq!(find(&routes, Some("hooks.example.com."), "/webhooks/stripe"), Ok(Some(0)));
+    for host in [None, Some("10.0.0.1:8080"), Some("other.example.com")] {
+        assert_eq!(find(&routes, host, "/webhooks/stripe"), Ok(Some(1)), "{host:?}");
+        assert!(spelled_otherwise(&routes, host, "/webhooks/stripe").is_some(), "{host:?}");
+        assert!(spelled_otherwise(&routes, host, "/elsewhere").is_none(), "{host:?}");
     }
 }

@@ -104,11 +104,10 @@ async fn has_changed(read: Sources) -> bool {
 fn keep_terms(running: &Config, next: &mut Config) -> Vec<String> {
     let mut kept = Vec::new();
     for route in &mut next.routes {
-        let before = running
-            .routes
-            .iter()
-            .find(|before| before.namespace == route.namespace && before.unknown_outcome == UnknownOutcome::Suppress);
-        let Some(before) = before else { continue };
+        let Some(before) = running.routes.iter().find(|before| before.name == route.name) else { continue };
+        if ![before.unknown_outcome, route.unknown_outcome].contains(&UnknownOutcome::Suppress) {
+            continue;
+        }
         for (name, old, new) in
             [("window", before.window, &mut route.window), ("lease", before.lease, &mut route.lease)]
         {

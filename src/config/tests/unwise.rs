@@ -145,3 +145,21 @@ fn two_routes_with_one_namespace_are_said() {
     assert_eq!(lines(&loaded.warnings), [expected]);
     assert_eq!(parse_text(&text("")).expect("two routes").warnings, []);
 }
+
+#[test]
+fn under_suppress_a_shared_namespace_has_one_window_and_one_lease() {
+    let text = |second: &str| {
+        format!(
+            "store: {{redis: {{url: redis://x}}}}\nroutes:\n  - {{name: a, path: /a, provider: stripe, secret: s, upstream: \
+             'http://h', unknown_outcome: suppress}}\n  - {{name: b, path: /b, provider: stripe, secret: s, upstream: \
+             'http://h', namespace: a{second}}}\n"
+        )
+    };
+    assert!(parse_text(&text("")).is_ok());
+    let problem = "routes[1].namespace: is shared with `routes[0]`: under `suppress` both must have the same `window` and \
+                   `lease`";
+    for second in [", window: 8d", ", lease: 20s"] {
+        let problems = parse_text(&text(second)).expect_err("a living sender could be taken for a dead one");
+        assert_eq!(problems, [problem], "{second}");
+    }
+}

@@ -13,6 +13,8 @@ use crate::event::Unkeyed;
 #[derive(Debug, Default)]
 pub(in crate::provider) struct Wanted {
     members: Vec<(String, Wanted)>,
+    /// A path ends here: the value is read whole, whatever else is wanted inside it.
+    whole: bool,
 }
 
 impl Wanted {
@@ -37,8 +39,9 @@ impl Wanted {
             self.members.push((first.to_owned(), Self::default()));
             self.members.len() - 1
         });
-        if let Some(rest) = rest {
-            self.members[index].1.add(rest);
+        match rest {
+            Some(rest) => self.members[index].1.add(rest),
+            None => self.members[index].1.whole = true,
         }
     }
 }
@@ -113,11 +116,8 @@ impl<'de> Visitor<'de> for Pruned<'_> {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let value = if wanted.members.is_empty() {
-                members.next_value::<Tree>()?.0
-            } else {
-                members.next_value_seed(Pruned(wanted))?
-            };
+            let value =
+                if wanted.whole { members.next_value::<Tree>()?.0 } else { members.next_value_seed(Pruned(wanted))? };
             match object.entry(name) {
                 Entry::Vacant(place) => {
                     place.insert(value);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_read_is_what_the_whole_reading_gives() {
-        let paths = ["$.id", "$.data.id", "$.type"];
+        let paths = ["$.id", "$.data.id", "$.type", "$.data"];
         let wanted = Wanted::new(paths).expect("plain paths");
         for body in [
             r#"{"id":"a","data":{"id":12345678901234567890123,"x":[1,{"id":2}]},"type":true}"#,
@@ -158,6 +158,7 @@ mod tests {
             r#"{"x":1,"x":2,"id":1E5}"#,
             r#"{"id":null,"data":5,"type":"\ud83d"}"#,
             r#"{"id":{"a":1},"data":"text"}"#,
+            r#"{"id":49.90,"data":12345678901234567890123}"#,
             r#"[{"id":1}]"#,
             r#""id""#,
             "7",
@@ -184,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_body_gives_the_same_parts_either_way(body in r#"[\{\}\[\]",:a0\\ ]{0,24}|\{"a":("[a\\]{0,3}"|-?[0-9]{1,3}|\{"b":[0-9]\}|\[\])(,"a":1)?\}"#) {
-            let wanted = Wanted::new(["$.a", "$.a.b"]).expect("plain paths");
+            let wanted = Wanted::new(["$.a.b", "$.a"]).expect("plain paths");
             let alone = Wanted::new(["$.a"]).expect("a plain path");
             let whole = parse(body.as_bytes());
             prop_assert_eq!(parse_only(body.as_bytes(), &alone).and_then(|value| required(&value, "$.a").map(|a| a.into_owned())),

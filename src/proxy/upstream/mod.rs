@@ -9,6 +9,7 @@ mod answer;
 mod idle;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pingora::connectors::TransportConnector;
 use pingora::http::ResponseHeader;
@@ -24,6 +25,8 @@ use super::request::Request;
 use crate::claim::Doubt;
 use crate::config;
 
+/// How long an answer that is here already may take to be read.
+const AT_HAND: Duration = Duration::from_millis(50);
 /// A request up to this size passes pingora's write buffer and is handed to the kernel in one call, which takes it
 /// whole or not at all while the socket's buffer is empty, as it is before a request.
 const ATOMIC_WRITE: usize = 1_460;
@@ -132,8 +135,11 @@ impl Upstream {
                 }
                 Some(format!("while sending: {error}"))
             }
-            Err(_) => return Err(self.timed_out("the request was not taken")),
+            // An upstream may have answered without reading on: its answer stands, if it is here.
+            Err(_) => None,
         };
+        // What is here already is read even if no time is left.
+        let deadline = deadline.max(tokio::time::Instant::now() + AT_HAND);
 
         let mut session = Box::new(HttpSession::new(stream));
         let read = tokio::time::timeout_at(deadline, read_final_head(&mut session)).await;
@@ -148,12 +154,10 @@ impl Upstream {
                 let over = if reused { " over a reused connection" } else { "" };
                 Err(Failure::Unknown(Doubt::Reset, format!("no answer{over}: {}", brief(&error))))
             }
-            (Err(_), _) => Err(self.timed_out("no answer came")),
+            (Err(_), _) => {
+                Err(Failure::Unknown(Doubt::TimedOut, format!("no answer came within {:?}", self.config.timeout)))
+            }
         }
-    }
-
-    fn timed_out(&self, what: &str) -> Failure {
-        Failure::Unknown(Doubt::TimedOut, format!("{what} within {:?}", self.config.timeout))
     }
 
     /// The `Host` that the route sets, and the one of a request that brings none.

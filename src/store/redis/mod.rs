@@ -219,9 +219,11 @@ impl ClaimStore for RedisStore {
 
     async fn forget(&self, key: &EventKey, terms: Terms, force: bool) -> Result<Forgotten, StoreError> {
         let key = self.key(key);
+        let mut seen = Forgotten::Absent;
         for _ in 0..FORGET_ATTEMPTS {
             let Some((value, remaining)) = only(self.each(vec![scripts::READ.on(&key)], read_key).await)? else {
-                return Ok(Forgotten::Absent);
+                // What was seen a moment ago and is gone may have been freed by a try whose answer was lost.
+                return Ok(seen);
             };
             let decided = forgotten(&value, remaining, terms, force);
             if matches!(decided, Forgotten::Open(_)) {
@@ -233,6 +235,7 @@ impl ClaimStore for RedisStore {
             if only(self.each(vec![call], yes_or_no).await)? {
                 return Ok(decided);
             }
+            seen = decided;
         }
         Err(StoreError::Refused("the key changes all the time".to_owned()))
     }

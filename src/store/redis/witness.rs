@@ -51,12 +51,11 @@ impl Witness {
         }
         // Told once: what is recorded from now on is in a Redis that has begun anew.
         let lost = self.newest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Record { key, until }) = lost
+        if let Some(Record { until, .. }) = lost
             && until > Instant::now()
         {
             self.metrics.store_lost_data();
             tracing::error!(
-                key,
                 "the store has lost records that it had acknowledged: copies of delivered events will be sent again"
             );
         }
