@@ -29,8 +29,6 @@ use crate::route::Route;
 use crate::store::{self, OpenError};
 use crate::{VERSION, telemetry};
 
-/// What is kept for reading from one provider's connection: a head, and the body of most deliveries.
-const READ_BUFFER: usize = 8 * 1024;
 /// How long the listeners may take to come up.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -122,8 +120,9 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let mut proxy = pingora_proxy::http_proxy_service(&server.configuration, gateway);
-    // Pingora's 64 KiB of read buffer for each connection would make a thousand idle ones take 64 MiB.
-    let buffers = L4BufferSettings::default().read(READ_BUFFER);
+    // Heads and bodies are read into buffers of their own; pingora's 64 KiB in front of them would only make a thousand
+    // idle connections take 64 MiB more.
+    let buffers = L4BufferSettings::default().read(0);
     proxy.add_listener(ListenerConfig::tcp(config.server.listen.to_string()).l4_buffer(buffers));
     let (proxy, questions) = Beside::new(proxy, store);
     server.add_service(proxy);
