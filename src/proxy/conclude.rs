@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::forward::{Forwarded, Progress, Run};
+use super::forward::{Progress, Run};
+use super::journal::Line;
 use super::respond::{Own, Reply};
 use crate::claim::Outcome;
 use crate::config::InFlightThen;
@@ -15,7 +16,7 @@ pub(super) const COME_BACK: Duration = Duration::from_secs(5);
 
 impl Run<'_> {
     /// From how every event ended to the one answer.
-    pub(super) fn conclude(&self, mut progress: Progress, found: &[Finding]) -> Forwarded {
+    pub(super) fn conclude(&self, mut progress: Progress, found: &[Finding]) -> (Reply, Line) {
         let ends: Vec<End> = progress
             .ends
             .iter()
@@ -60,8 +61,7 @@ impl Run<'_> {
                 }
             }
         }
-        Forwarded {
-            reply,
+        let line = Line {
             result,
             label,
             keys: self.items.iter().filter_map(|item| item.key.clone()).collect(),
@@ -72,7 +72,8 @@ impl Run<'_> {
                 || ends.iter().any(|end| !matches!(end, End::Sent(Outcome::Delivered(_)) | End::Duplicate(_)))
                 || found.contains(&Finding::Unkeyed),
             causes: progress.causes,
-        }
+        };
+        (reply, line)
     }
 
     /// The word for what was done; under `observe`, for what would have been done.

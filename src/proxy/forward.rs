@@ -14,34 +14,16 @@ use tokio::time::Instant;
 
 use super::exchange::{Exchanged, Pace, Sender};
 use super::inflight::{Ended, Lead, Place};
+use super::journal::Line;
 use super::lease::OpenClaims;
 use super::respond::Reply;
 use super::upstream::Answer;
 use super::wait::{Wait, Waited, Waiting};
 use super::{Core, Incoming};
-use crate::claim::{Found, Record, Terms};
+use crate::claim::{Found, Terms};
 use crate::config::{BatchMode, Mode, StoreDown};
 use crate::dedup::plan::{Batching, Exchange, Finding, Item, Plan, Rules, chains, items, plan};
 use crate::dedup::verdict::End;
-use crate::event::EventKey;
-use crate::metrics::DeliveryResult;
-
-/// What became of a delivery.
-pub(super) struct Forwarded {
-    pub(super) reply: Reply,
-    pub(super) result: DeliveryResult,
-    /// The `hookonce-result` header: the result, and for a batch its counts.
-    pub(super) label: String,
-    pub(super) keys: Vec<EventKey>,
-    /// When a duplicate was first delivered.
-    pub(super) first_seen: Option<Record>,
-    /// What the keys identify, where there was a duplicate: the answer to "why was this one not sent?".
-    pub(super) identifies: Option<&'static str>,
-    pub(super) upstream_status: Option<u16>,
-    pub(super) causes: Vec<String>,
-    /// Whether anything went otherwise than a plain first or duplicate.
-    pub(super) exceptional: bool,
-}
 
 /// One delivery under way.
 pub(super) struct Run<'a> {
@@ -67,8 +49,8 @@ pub(super) struct Progress {
     pub(super) causes: Vec<String>,
 }
 
-/// Takes a verified delivery all the way.
-pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> Forwarded {
+/// Takes a verified delivery all the way: to its reply, and the line that is told about it.
+pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> (Reply, Line) {
     let config = &incoming.route.config;
     let items = items(&incoming.extraction.events);
     let batching = match config.batch {

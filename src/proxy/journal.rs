@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use super::ServedRoute;
-use super::forward::Forwarded;
 use crate::claim::{Record, Recorded};
 use crate::config::{Log, LogDeliveries, LogKeys};
 use crate::event::EventKey;
@@ -22,10 +21,13 @@ pub(super) struct Line {
     /// The whole `hookonce-result`.
     pub(super) label: String,
     pub(super) keys: Vec<EventKey>,
+    /// When a duplicate was first delivered.
     pub(super) first_seen: Option<Record>,
+    /// What the keys identify, where there was a duplicate: the answer to "why was this one not sent?".
     pub(super) identifies: Option<&'static str>,
     pub(super) upstream_status: Option<u16>,
     pub(super) causes: Vec<String>,
+    /// Whether anything went otherwise than a plain first or duplicate.
     pub(super) exceptional: bool,
 }
 
@@ -42,13 +44,6 @@ impl Line {
             causes: cause.into_iter().collect(),
             exceptional: result != DeliveryResult::Passed,
         }
-    }
-
-    /// The line of a delivery that went all the way, without its reply.
-    pub(super) fn of(forwarded: Forwarded) -> (super::respond::Reply, Self) {
-        let Forwarded { reply, result, label, keys, first_seen, identifies, upstream_status, causes, exceptional } =
-            forwarded;
-        (reply, Self { result, label, keys, first_seen, identifies, upstream_status, causes, exceptional })
     }
 }
 

@@ -132,7 +132,7 @@ impl Core {
     /// listener speaks no HTTP/2, for which nobody tried.
     async fn deliver(self: &Arc<Self>, incoming: Incoming) -> (Reply, Line) {
         let way = forward::forward(Arc::clone(self), incoming);
-        AssertUnwindSafe(way).catch_unwind().await.map_or_else(|_| self.panicked(), Line::of)
+        AssertUnwindSafe(way).catch_unwind().await.unwrap_or_else(|_| self.panicked())
     }
 
     /// The end of a delivery in whose way hookonce panicked.
