@@ -119,7 +119,7 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut proxy = pingora_proxy::http_proxy_service(&server.configuration, gateway);
+    let mut proxy = gateway.service(&server.configuration);
     // Heads and bodies are read into buffers of their own; pingora's 64 KiB in front of them would only make a thousand
     // idle connections take 64 MiB more.
     let buffers = L4BufferSettings::default().read(0);

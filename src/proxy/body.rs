@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use pingora::http::RequestHeader;
-use pingora_proxy::Session;
+use pingora::protocols::http::v1::server::HttpSession;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The budget is counted in pieces of this many bytes.
@@ -72,7 +72,7 @@ pub(super) fn declared_length(head: &RequestHeader) -> Option<u64> {
 /// Reads the whole body. Answers `Expect: 100-continue` first: pingora leaves that to whoever reads the body, and curl
 /// waits a second for it.
 pub(super) async fn read(
-    session: &mut Session,
+    session: &mut HttpSession,
     budget: &Budget,
     max_body: u64,
     timeout: Duration,
@@ -92,7 +92,7 @@ pub(super) async fn read(
 }
 
 async fn read_pieces(
-    session: &mut Session,
+    session: &mut HttpSession,
     budget: &Budget,
     declared: Option<u64>,
     max_body: u64,
@@ -102,7 +102,7 @@ async fn read_pieces(
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
     let mut length = 0;
-    while let Some(piece) = session.read_request_body().await.map_err(|_| NoBody::Broken)? {
+    while let Some(piece) = session.read_body_bytes().await.map_err(|_| NoBody::Broken)? {
         length += piece.len();
         if length as u64 > max_body {
             return Err(NoBody::TooLarge);

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::answer::Own;
 use super::forward::{Progress, Run};
 use super::journal::Line;
-use super::respond::{Own, Reply};
+use super::respond::Reply;
 use crate::claim::Outcome;
 use crate::config::InFlightThen;
 use crate::dedup::plan::{Batching, Finding, Item};

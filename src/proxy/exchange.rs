@@ -97,7 +97,7 @@ pub(super) struct Exchanged {
 /// What an exchange needs from its delivery.
 pub(super) struct Sender<'a> {
     pub(super) core: &'a Core,
-    pub(super) incoming: &'a Incoming,
+    pub(super) incoming: &'a Incoming<'a>,
     pub(super) items: &'a [Item],
     pub(super) claims: &'a OpenClaims,
     pub(super) pace: &'a Pace,
@@ -152,7 +152,7 @@ impl Sender<'_> {
             core.settler.settle(claims, &keys, leads, settlement, outcome).await;
         }
 
-        let status = answer.as_ref().map(|answer| answer.head.status.as_u16());
+        let status = answer.as_ref().map(|answer| answer.status());
         // Only the received bytes bring an answer that is the provider's; 101 and 3xx are never relayed.
         let relayed = !cut && status.is_some_and(is_relayed);
         let answer = answer.filter(|_| relayed);
@@ -177,7 +177,7 @@ impl Sender<'_> {
         match self.attempt(&request, keys, fresh).await {
             Err(not_begun) => not_begun,
             Ok(Ok(answer)) => {
-                let status = answer.head.status.as_u16();
+                let status = answer.status();
                 let outcome = match status {
                     200..=299 => Outcome::Delivered(status),
                     _ if route.config.unknown_statuses.contains(&status) => Outcome::Unknown(Doubt::GaveUp(status)),

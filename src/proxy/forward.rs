@@ -28,7 +28,7 @@ use crate::dedup::verdict::End;
 /// One delivery under way.
 pub(super) struct Run<'a> {
     core: &'a Arc<Core>,
-    pub(super) incoming: &'a Incoming,
+    pub(super) incoming: &'a Incoming<'a>,
     pub(super) items: Vec<Item>,
     claims: OpenClaims,
     pace: Pace,
@@ -50,7 +50,7 @@ pub(super) struct Progress {
 }
 
 /// Takes a verified delivery all the way: to its reply, and the line that is told about it.
-pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> (Reply, Line) {
+pub(super) async fn forward(core: &Arc<Core>, incoming: &Incoming<'_>) -> (Reply, Line) {
     let config = &incoming.route.config;
     let items = items(&incoming.extraction.events);
     let batching = match config.batch {
@@ -61,8 +61,8 @@ pub(super) async fn forward(core: Arc<Core>, incoming: Incoming) -> (Reply, Line
     };
     let terms = Terms { lease: config.lease, window: config.window };
     let run = Run {
-        core: &core,
-        incoming: &incoming,
+        core,
+        incoming,
         claims: OpenClaims::new(Arc::clone(&core.store), Arc::clone(&core.metrics), core.log.keys, terms),
         pace: Pace::new(items.len(), config.batch_concurrency),
         rules: Rules {

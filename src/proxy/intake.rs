@@ -9,12 +9,12 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
-use pingora_proxy::Session;
+use pingora::protocols::http::v1::server::HttpSession;
 
 use super::Core;
+use super::answer::Own;
 use super::body::{self, NoBody, Reserved};
 use super::conclude::COME_BACK;
-use super::respond::Own;
 use super::routes::ServedRoute;
 
 use crate::config::{Mode, OnAuthFailure};
@@ -23,9 +23,9 @@ use crate::metrics::DeliveryResult;
 use crate::provider::{AuthFailure, Delivery, Extraction, Verified};
 
 /// A delivery that may be deduplicated: whole, verified, its events found.
-pub(super) struct Incoming {
+pub(super) struct Incoming<'a> {
     pub(super) route: Arc<ServedRoute>,
-    pub(super) head: Box<RequestHeader>,
+    pub(super) head: &'a RequestHeader,
     pub(super) body: Bytes,
     pub(super) extraction: Extraction,
     /// `None`: it is not authentic, and only forwarded because the route observes. It has no keys then.
@@ -36,11 +36,11 @@ pub(super) struct Incoming {
 }
 
 /// What is to be done with a request.
-pub(super) enum Intake {
+pub(super) enum Intake<'a> {
     /// It is streamed through, without a claim.
     Pass(Arc<ServedRoute>),
     /// It is a delivery.
-    Delivery(Box<Incoming>),
+    Delivery(Incoming<'a>),
     /// It is answered by the gateway itself.
     Answer(Refusal),
 }
@@ -59,7 +59,7 @@ pub(super) struct Refusal {
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// Takes a request in.
-pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant) -> Intake {
+pub(super) async fn take_in<'a>(core: &Core, session: &'a mut HttpSession, arrived: Instant) -> Intake<'a> {
     let refuse = |route: Option<&Arc<ServedRoute>>, answer: Own, result, cause: Option<&str>| {
         let (route, cause) = (route.cloned(), cause.map(str::to_owned));
         Intake::Answer(Refusal { route, answer, result, cause })
@@ -91,7 +91,7 @@ pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant
         return Intake::Pass(Arc::clone(route));
     }
     let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
-    if chunked && body::says_its_length(&session.to_h1_raw()) {
+    if chunked && body::says_its_length(&session.get_headers_raw_bytes()) {
         let cause = "both `Content-Length` and `Transfer-Encoding`";
         return refuse(Some(route), Own::new(400, "bad request").close(), DeliveryResult::BadRequest, Some(cause));
     }
@@ -111,12 +111,11 @@ pub(super) async fn take_in(core: &Core, session: &mut Session, arrived: Instant
             return refuse(Some(route), answer.close(), result, Some(cause));
         }
     };
-    admit(route, session, body, arrived)
+    admit(route, session.req_header(), body, arrived)
 }
 
 /// Verifies a whole delivery and finds its events.
-fn admit(route: &Arc<ServedRoute>, session: &Session, body: body::Body, arrived: Instant) -> Intake {
-    let head = Box::new(session.req_header().clone());
+fn admit<'a>(route: &Arc<ServedRoute>, head: &'a RequestHeader, body: body::Body, arrived: Instant) -> Intake<'a> {
     let Some(provider) = &route.provider else { return Intake::Pass(Arc::clone(route)) };
     let delivery = Delivery {
         path: head.uri.path(),
@@ -132,7 +131,7 @@ fn admit(route: &Arc<ServedRoute>, session: &Session, body: body::Body, arrived:
         }
     }
     let extraction = if verified.is_ok() { provider.extract(&delivery) } else { unauthentic() };
-    Intake::Delivery(Box::new(Incoming {
+    Intake::Delivery(Incoming {
         route: Arc::clone(route),
         extraction,
         verified: verified.ok(),
@@ -140,7 +139,7 @@ fn admit(route: &Arc<ServedRoute>, session: &Session, body: body::Body, arrived:
         _budget: body.budget,
         body: body.bytes,
         head,
-    }))
+    })
 }
 
 /// A delivery that is not authentic has no keys: none may be read or written for it.
@@ -149,7 +148,7 @@ fn unauthentic() -> Extraction {
     Extraction { events: vec![event], batch: None }
 }
 
-impl Incoming {
+impl Incoming<'_> {
     /// The signature headers that a changed body needs.
     pub(super) fn sign(&self, body: &[u8]) -> Vec<(HeaderName, HeaderValue)> {
         let (Some(provider), Some(verified)) = (&self.route.provider, self.verified) else { return Vec::new() };

@@ -6,22 +6,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, header};
 use pingora::http::RequestHeader;
 
+use super::hop::{is_of_one_hop, nominated, put_header};
 use super::intake::Incoming;
 use crate::dedup::plan::Body;
 
-/// What concerns only the connection it came over (RFC 9110, section 7.6.1); and `Expect`, which the gateway has
-/// answered itself: the whole body is here. `Content-Length` is written anew.
-const OF_ONE_HOP: [&str; 9] = [
-    "connection",
-    "content-length",
-    "expect",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// What the gateway has answered itself, since the whole body is here, and what it writes anew.
+const ITS_OWN: [&str; 2] = ["expect", "content-length"];
 
 /// Digests of a body, which a changed one makes wrong.
 const DIGESTS: [&str; 4] = ["content-digest", "content-md5", "digest", "repr-digest"];
@@ -39,7 +29,7 @@ pub(super) struct Request {
 
 impl Request {
     /// The request for a delivery or a part of it; `None` if its target cannot stand in a request line.
-    pub(super) fn new(incoming: &Incoming, body: &Body) -> Option<Self> {
+    pub(super) fn new(incoming: &Incoming<'_>, body: &Body) -> Option<Self> {
         let (body, signatures) = match (body, &incoming.extraction.batch) {
             (Body::Only(events), Some(batch)) => {
                 let part = batch.part(events);
@@ -49,7 +39,7 @@ impl Request {
             _ => (incoming.body.clone(), None),
         };
         let host = incoming.route.upstream.host_header();
-        let mut first = write_head(&incoming.head, host, body.len(), signatures.as_deref())?;
+        let mut first = write_head(incoming.head, host, body.len(), signatures.as_deref())?;
         if first.len() + body.len() > ONE_WRITE {
             return Some(Self { first: first.freeze(), rest: body });
         }
@@ -74,12 +64,11 @@ fn write_head(
     wire.put_u8(b' ');
     wire.put_slice(target);
     wire.put_slice(b" HTTP/1.1\r\n");
-    let nominated = nominated(head);
+    let nominated = nominated(&head.headers);
     for (spelling, value) in head.case_header_iter() {
         let spelling = spelling.as_slice();
-        if OF_ONE_HOP.iter().any(|name| spelling.eq_ignore_ascii_case(name.as_bytes()))
-            || nominated.iter().any(|name| spelling.eq_ignore_ascii_case(name.as_bytes()))
-        {
+        let is = |name: &&str| spelling.eq_ignore_ascii_case(name.as_bytes());
+        if ITS_OWN.iter().any(is) || is_of_one_hop(spelling, &nominated) {
             continue;
         }
         let mut value = value.as_bytes();
@@ -106,23 +95,6 @@ fn write_head(
     put_header(&mut wire, b"Content-Length", length.to_string().as_bytes());
     wire.put_slice(b"\r\n");
     Some(wire)
-}
-
-fn put_header(wire: &mut BytesMut, name: &[u8], value: &[u8]) {
-    wire.put_slice(name);
-    wire.put_slice(b": ");
-    wire.put_slice(value);
-    wire.put_slice(b"\r\n");
-}
-
-/// The headers that `Connection` names as belonging to it. A sender that names the host or a signature there would have
-/// the handler lose what it needs to verify, so those stay.
-fn nominated(head: &RequestHeader) -> Vec<&str> {
-    let values = head.headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let names = values.flat_map(|value| value.split(',')).map(str::trim);
-    names
-        .filter(|name| !name.eq_ignore_ascii_case("host") && !name.to_ascii_lowercase().contains("signature"))
-        .collect()
 }
 
 #[cfg(test)]

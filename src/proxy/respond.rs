@@ -1,18 +1,21 @@
-//! Every answer that a provider gets, written in one place.
+//! Every answer that a provider gets to a delivery, written in one place.
 //!
-//! What the gateway answers by itself is short and fixed, and says nothing about the cause: that stands in the log.
-//! About a keyed delivery it is never 3xx (some senders follow it as a GET), nor 400, 401, 403, 404 or 422 (Evolution
-//! gives up on those), except where the route's own `on_auth_failure` says so.
+//! Head and body leave in one call where they are short. The names of relayed headers keep their spelling.
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header;
+use bytes::{BufMut, BytesMut};
+use http::{Method, Version, header};
 use pingora::http::ResponseHeader;
-use pingora_proxy::Session;
+use pingora::protocols::Stream;
+use pingora::protocols::http::date::get_cached_date;
+use pingora::protocols::http::v1::server::HttpSession;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::answer::Own;
+use super::door::Kept;
+use super::hop::{is_of_one_hop, nominated, put_header};
 use super::upstream::Answer;
-use crate::config::DuplicateResponse;
 
 /// The header that says what became of a delivery.
 pub(super) const RESULT: &str = "hookonce-result";
@@ -20,7 +23,8 @@ pub(super) const RESULT: &str = "hookonce-result";
 /// How long a sender whose body was refused is listened to.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How long a provider may take to read a piece of an answer.
+/// How long a provider may take to read a piece of an answer: one that stops reading must hold neither the handler's
+/// connection nor the end of this process.
 const LONGEST_WRITE: Duration = Duration::from_secs(30);
 
 /// What goes back to the provider.
@@ -31,160 +35,198 @@ pub(super) enum Reply {
     Own(Own),
 }
 
-/// An answer of the gateway's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Own {
-    status: u16,
-    content_type: String,
-    body: Bytes,
-    retry_after: Option<Duration>,
-    allow: Option<String>,
-    close: bool,
+/// What became of a reply.
+pub(super) struct Written {
+    /// The status that was sent. `None`: the provider has gone; nothing depends on it any more.
+    pub(super) sent: Option<u16>,
+    /// The connection, if it can take another request.
+    pub(super) kept: Option<Kept>,
 }
 
-impl Own {
-    /// A status and a short word.
-    pub(super) fn new(status: u16, word: &'static str) -> Self {
-        Self {
-            status,
-            content_type: "text/plain; charset=utf-8".to_owned(),
-            body: Bytes::from_static(word.as_bytes()),
-            retry_after: None,
-            allow: None,
-            close: false,
-        }
-    }
-
-    /// The route's answer to a duplicate.
-    pub(super) fn duplicate(response: &DuplicateResponse) -> Self {
-        Self {
-            status: response.status,
-            content_type: response.content_type.clone(),
-            body: Bytes::copy_from_slice(response.body.as_bytes()),
-            retry_after: None,
-            allow: None,
-            close: false,
-        }
-    }
-
-    /// Tells the provider when to come back: whole seconds, at least one.
-    pub(super) fn retry_after(mut self, pause: Duration) -> Self {
-        self.retry_after = Some(pause);
-        self
-    }
-
-    /// The same, where `condition` holds.
-    pub(super) fn retry_after_if(self, condition: bool, pause: Duration) -> Self {
-        if condition { self.retry_after(pause) } else { self }
-    }
-
-    /// Names the methods that are taken (RFC 9110, section 15.5.6).
-    pub(super) fn allow(mut self, methods: String) -> Self {
-        self.allow = Some(methods);
-        self
-    }
-
-    /// Closes the connection afterwards.
-    pub(super) fn close(mut self) -> Self {
-        self.close = true;
-        self
-    }
-
-    fn head(&self, result: &str) -> pingora::Result<ResponseHeader> {
-        let mut head = ResponseHeader::build(self.status, Some(8))?;
-        head.insert_header(header::CONTENT_TYPE, self.content_type.as_str())?;
-        head.insert_header(header::CONTENT_LENGTH, self.body.len())?;
-        head.insert_header(RESULT, result)?;
-        if let Some(pause) = self.retry_after {
-            let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
-            head.insert_header(header::RETRY_AFTER, seconds.max(1))?;
-        }
-        if let Some(methods) = &self.allow {
-            head.insert_header(header::ALLOW, methods.as_str())?;
-        }
-        Ok(head)
-    }
+/// How the end of a body is seen (RFC 9112, section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// There is none.
+    NoBody,
+    /// By the `Content-Length` that stands in the head.
+    Length,
+    Chunks,
+    /// By the end of the connection: for a sender of HTTP/1.0, which knows no chunks.
+    Close,
 }
 
-/// Writes the reply, and answers the status that was sent. An error means that the provider has gone; nothing depends
-/// on it any more.
-pub(super) async fn write(session: &mut Session, reply: Reply, result: &str) -> pingora::Result<u16> {
-    match reply {
-        Reply::Own(own) => write_own(session, &own, result).await,
-        Reply::Relay(answer) => relay(session, answer, result).await,
+/// Writes the reply. `keep`: the connection may be used on, as far as the gateway is concerned.
+pub(super) async fn write(mut session: HttpSession, reply: Reply, result: &str, keep: bool) -> Written {
+    let request = session.req_header();
+    let (version, to_head) = (request.version, request.method == Method::HEAD);
+    let framing = match &reply {
+        Reply::Relay(answer) => answer.head().map_or(Framing::NoBody, |head| framing(head, version)),
+        Reply::Own(_) => Framing::Length,
+    };
+    let closes = matches!(&reply, Reply::Own(own) if own.closes()) || framing == Framing::Close;
+    let all_read = session.is_body_done();
+    let keepalive = session.get_keepalive_timeout();
+    let (mut stream, begun, keeps) = if keep && !closes && all_read && session.will_keepalive() {
+        // What has come of a next request is kept with the connection (RFC 9112, section 9.3.2).
+        session.set_pipelining_enabled(true);
+        match session.reuse().await {
+            Ok(Some(reusable)) => {
+                let (stream, begun) = reusable.into_parts();
+                (stream, begun, true)
+            }
+            Ok(None) | Err(_) => return Written { sent: None, kept: None },
+        }
+    } else {
+        (session.into_inner(), None, false)
+    };
+    let connection = match (keeps, version) {
+        (false, _) => Some("close"),
+        (true, Version::HTTP_10) => Some("keep-alive"),
+        (true, _) => None,
+    };
+    let sent = match reply {
+        Reply::Own(own) => write_own(&mut stream, &own, result, connection, to_head).await,
+        Reply::Relay(answer) => relay(&mut stream, answer, result, connection, framing).await,
+    };
+    if keeps && sent.is_some() {
+        return Written { sent, kept: Some(Kept { stream, begun, keepalive }) };
     }
+    end(stream, all_read || sent == Some(408)).await;
+    Written { sent, kept: None }
 }
 
-/// Writes an answer of the gateway's own.
-pub(super) async fn write_own(session: &mut Session, own: &Own, result: &str) -> pingora::Result<u16> {
-    if own.close {
-        session.set_keepalive(None);
-    }
-    session.write_response_header(Box::new(own.head(result)?), own.body.is_empty()).await?;
-    if !own.body.is_empty() {
-        session.write_response_body(Some(own.body.clone()), true).await?;
-    }
-    if own.status != 408 && !session.is_body_done() {
-        linger(session).await;
-    }
-    Ok(own.status)
+/// Writes an answer to what was no request, and ends the connection.
+pub(super) async fn write_last(mut stream: Stream, own: &Own, result: &str) -> Option<u16> {
+    let sent = write_own(&mut stream, own, result, Some("close"), false).await;
+    end(stream, false).await;
+    sent
 }
 
-/// Reads on for a moment where a body was not read, or not to its end. Closing a connection with unread data resets it, and the reset can
-/// overtake the answer, which the sender would never see.
-async fn linger(session: &mut Session) {
-    let rest = async { while let Ok(Some(_)) = session.read_request_body().await {} };
+/// Ends a connection. Where something was not read, it is read on for a moment: closing a connection with unread data
+/// resets it, and the reset can overtake the answer, which the sender would never see.
+async fn end(mut stream: Stream, all_read: bool) {
+    if stream.shutdown().await.is_err() || all_read {
+        return;
+    }
+    let mut unread = vec![0; 16 * 1024];
+    let rest = async { while matches!(stream.read(&mut unread).await, Ok(1..)) {} };
     let _ = tokio::time::timeout(LINGER, rest).await;
 }
 
-async fn relay(session: &mut Session, mut answer: Answer, result: &str) -> pingora::Result<u16> {
-    let mut head = answer.head.clone();
-    let status = head.status.as_u16();
-    frame(&mut head, session.req_header().version);
-    head.insert_header(RESULT, result)?;
-    let bodiless = status == 204 || status == 304;
-    session.write_response_header(head, bodiless).await?;
-    if bodiless {
-        return Ok(status);
-    }
-    // A provider that stops reading must hold neither the handler's connection nor the end of this process.
-    session.set_write_timeout(Some(LONGEST_WRITE));
-    while let Some(piece) = answer.body().await? {
-        session.write_response_body(Some(piece), false).await?;
-    }
-    session.write_response_body(None, true).await?;
-    Ok(status)
+async fn send(stream: &mut Stream, wire: &[u8]) -> Option<()> {
+    let written = async {
+        stream.write_all(wire).await?;
+        stream.flush().await
+    };
+    pingora::time::timeout(LONGEST_WRITE, written).await.ok()?.ok()
 }
 
-/// Drops the hop-by-hop headers of an upstream's answer (RFC 9110, section 7.6.1) and settles how its body is framed
-/// towards the provider: by its length where there is one, else in chunks, or to a sender of HTTP/1.0 until the
-/// connection ends.
-fn frame(head: &mut ResponseHeader, version: http::Version) {
-    let nominated: Vec<String> = head
-        .headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|name| name.trim().to_ascii_lowercase())
-        .collect();
-    for name in nominated.iter().map(String::as_str).chain([
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ]) {
-        head.remove_header(name);
+async fn write_own(
+    stream: &mut Stream,
+    own: &Own,
+    result: &str,
+    connection: Option<&str>,
+    to_head: bool,
+) -> Option<u16> {
+    let mut wire = BytesMut::with_capacity(512);
+    own.put_head(&mut wire);
+    put_end_of_head(&mut wire, result, connection, true);
+    if !to_head {
+        wire.put_slice(own.body());
     }
-    head.set_version(http::Version::HTTP_11);
-    let has_length = head.headers.contains_key(header::CONTENT_LENGTH);
-    let bodiless = head.status == 204 || head.status == 304;
-    if !has_length && !bodiless && version >= http::Version::HTTP_11 {
-        // The name and the value are fixed and valid, so this cannot fail.
-        let _ = head.insert_header(header::TRANSFER_ENCODING, "chunked");
+    send(stream, &wire).await?;
+    Some(own.status())
+}
+
+async fn relay(
+    stream: &mut Stream,
+    mut answer: Answer,
+    result: &str,
+    connection: Option<&str>,
+    framing: Framing,
+) -> Option<u16> {
+    let head = answer.head()?;
+    let status = answer.status();
+    let mut wire = BytesMut::with_capacity(1024);
+    put_relayed_head(&mut wire, head);
+    if framing == Framing::Chunks {
+        put_header(&mut wire, b"Transfer-Encoding", b"chunked");
+    }
+    put_end_of_head(&mut wire, result, connection, !head.headers.contains_key(header::DATE));
+    if framing == Framing::NoBody {
+        send(stream, &wire).await?;
+        return Some(status);
+    }
+    loop {
+        let piece = answer.piece(|piece| put_piece(&mut wire, piece, framing)).await;
+        let Ok(more) = piece else {
+            // The handler broke off: so does the gateway, behind what there is.
+            send(stream, &wire).await?;
+            return None;
+        };
+        if !more {
+            break;
+        }
+        if !answer.is_whole() {
+            send(stream, &wire).await?;
+            wire.clear();
+        }
+    }
+    if framing == Framing::Chunks {
+        wire.put_slice(b"0\r\n\r\n");
+    }
+    send(stream, &wire).await?;
+    Some(status)
+}
+
+fn put_piece(wire: &mut BytesMut, piece: &[u8], framing: Framing) {
+    // An empty chunk would end the body.
+    if framing != Framing::Chunks || piece.is_empty() {
+        wire.put_slice(piece);
+        return;
+    }
+    wire.put_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+    wire.put_slice(piece);
+    wire.put_slice(b"\r\n");
+}
+
+/// The upstream's status line and headers, without what belongs to its connection (RFC 9110, section 7.6.1).
+fn put_relayed_head(wire: &mut BytesMut, head: &ResponseHeader) {
+    put_status_line(wire, head.status.as_u16(), head.get_reason_phrase());
+    let nominated = nominated(&head.headers);
+    for (spelling, value) in head.case_header_iter() {
+        let name = spelling.as_slice();
+        if !is_of_one_hop(name, &nominated) && !name.eq_ignore_ascii_case(RESULT.as_bytes()) {
+            put_header(wire, name, value.as_bytes());
+        }
+    }
+}
+
+pub(super) fn put_status_line(wire: &mut BytesMut, status: u16, reason: Option<&str>) {
+    wire.put_slice(b"HTTP/1.1 ");
+    wire.put_slice(status.to_string().as_bytes());
+    wire.put_u8(b' ');
+    wire.put_slice(reason.unwrap_or_default().as_bytes());
+    wire.put_slice(b"\r\n");
+}
+
+fn put_end_of_head(wire: &mut BytesMut, result: &str, connection: Option<&str>, date: bool) {
+    put_header(wire, RESULT.as_bytes(), result.as_bytes());
+    if date {
+        put_header(wire, b"Date", get_cached_date().as_bytes());
+    }
+    if let Some(connection) = connection {
+        put_header(wire, b"Connection", connection.as_bytes());
+    }
+    wire.put_slice(b"\r\n");
+}
+
+fn framing(head: &ResponseHeader, version: Version) -> Framing {
+    match head.status.as_u16() {
+        204 | 304 => Framing::NoBody,
+        _ if head.headers.contains_key(header::CONTENT_LENGTH) => Framing::Length,
+        _ if version >= Version::HTTP_11 => Framing::Chunks,
+        _ => Framing::Close,
     }
 }
 
@@ -201,41 +243,31 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_in_whole_seconds_and_at_least_one() {
-        for (pause, expected) in [(0, "1"), (1, "1"), (1_000, "1"), (1_001, "2"), (29_500, "30")] {
-            let own = Own::new(503, "try again").retry_after(Duration::from_millis(pause));
-            let head = own.head("in-flight").expect("a head");
-            assert_eq!(head.headers["retry-after"], expected, "{pause} ms");
-        }
-    }
-
-    #[test]
-    fn hop_by_hop_headers_of_the_upstream_stay_behind() {
-        let mut head = head(
-            200,
-            &[
-                ("Connection", "close, X-Internal"),
-                ("X-Internal", "1"),
-                ("Keep-Alive", "timeout=5"),
-                ("Content-Length", "2"),
-                ("X-Own", "2"),
-            ],
-        );
-        frame(&mut head, http::Version::HTTP_11);
-        let names: Vec<&str> = head.headers.keys().map(http::HeaderName::as_str).collect();
-        assert_eq!(names, ["content-length", "x-own"]);
+    fn hop_by_hop_headers_of_the_upstream_stay_behind_and_names_keep_their_spelling() {
+        let received = [
+            ("Connection", "close, X-Internal"),
+            ("X-Internal", "1"),
+            ("Keep-Alive", "timeout=5"),
+            ("Content-Length", "2"),
+            ("X-OWN", "2"),
+            ("Hookonce-Result", "first"),
+        ];
+        let mut wire = BytesMut::new();
+        put_relayed_head(&mut wire, &head(201, &received));
+        assert_eq!(&wire[..], b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\nX-OWN: 2\r\n");
     }
 
     #[test]
     fn a_body_of_unknown_length_goes_in_chunks_to_whoever_knows_them() {
-        for (status, version, chunked) in [
-            (200, http::Version::HTTP_11, true),
-            (200, http::Version::HTTP_10, false),
-            (204, http::Version::HTTP_11, false),
+        let length: &[(&'static str, &str)] = &[("Content-Length", "2")];
+        for (status, version, headers, expected) in [
+            (200, Version::HTTP_11, &[][..], Framing::Chunks),
+            (200, Version::HTTP_10, &[], Framing::Close),
+            (200, Version::HTTP_10, length, Framing::Length),
+            (204, Version::HTTP_11, &[], Framing::NoBody),
+            (304, Version::HTTP_11, length, Framing::NoBody),
         ] {
-            let mut head = head(status, &[]);
-            frame(&mut head, version);
-            assert_eq!(head.headers.contains_key("transfer-encoding"), chunked, "{status} {version:?}");
+            assert_eq!(framing(&head(status, headers), version), expected, "{status} {version:?}");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use async_trait::async_trait;
+use pingora::apps::ServerApp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -90,11 +92,10 @@ async fn deliver(gateway: &Gateway) -> String {
     near.write_all(b"POST /faulty HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{\"id\":\"1\"}")
         .await
         .expect("sent");
-    let mut session = Session::new_h1(Box::new(far));
-    assert!(session.downstream_session.read_request().await.expect("a request"));
-    let mut context = gateway.new_ctx();
-    assert!(gateway.request_filter(&mut session, &mut context).await.expect("an answer"));
-    drop(session);
+    let passing = pingora_proxy::http_proxy(&Arc::default(), Passing::new(Arc::clone(&gateway.core)));
+    let door = Arc::new(Door::new(Arc::clone(&gateway.core), passing));
+    let (_running, shutdown) = tokio::sync::watch::channel(false);
+    door.process_new(Box::new(far), &shutdown).await;
     let mut answer = String::new();
     near.read_to_string(&mut answer).await.expect("an answer");
     answer

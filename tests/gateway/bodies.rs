@@ -128,16 +128,14 @@ fn framing_that_two_sides_could_read_differently_is_400() {
     let chunked = [format!("{:x}\r\n", body.len()).as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
     let chunk_too_short = [b"5\r\n", &body[..], b"\r\n0\r\n\r\n"].concat();
     let no_number = [b"zz\r\n", &body[..], b"\r\n0\r\n\r\n"].concat();
-    // What pingora itself cannot read as a request never becomes a delivery, so it has no result.
-    let (refused, unreadable) = ("bad-request", "");
-    for (name, framing, bytes, result) in [
-        ("both headers", &[("Content-Length", &*length), ("Transfer-Encoding", "chunked")][..], &chunked, refused),
-        ("two lengths", &[("Content-Length", &*length), ("Content-Length", "3")][..], &body, unreadable),
-        ("a length that is no number", &[("Content-Length", "+12")][..], &body, unreadable),
-        ("an unknown coding", &[("Transfer-Encoding", "gzip")][..], &chunked, unreadable),
-        ("chunked that is not last", &[("Transfer-Encoding", "chunked, gzip")][..], &chunked, unreadable),
-        ("a chunk longer than it says", &[("Transfer-Encoding", "chunked")][..], &chunk_too_short, refused),
-        ("a chunk size that is no number", &[("Transfer-Encoding", "chunked")][..], &no_number, refused),
+    for (name, framing, bytes) in [
+        ("both headers", &[("Content-Length", &*length), ("Transfer-Encoding", "chunked")][..], &chunked),
+        ("two lengths", &[("Content-Length", &*length), ("Content-Length", "3")][..], &body),
+        ("a length that is no number", &[("Content-Length", "+12")][..], &body),
+        ("an unknown coding", &[("Transfer-Encoding", "gzip")][..], &chunked),
+        ("chunked that is not last", &[("Transfer-Encoding", "chunked, gzip")][..], &chunked),
+        ("a chunk longer than it says", &[("Transfer-Encoding", "chunked")][..], &chunk_too_short),
+        ("a chunk size that is no number", &[("Transfer-Encoding", "chunked")][..], &no_number),
     ] {
         let mut delivery =
             Request::post("/webhooks/stripe", bytes.clone()).header("Stripe-Signature", &signature).framed_as_given();
@@ -146,7 +144,7 @@ fn framing_that_two_sides_could_read_differently_is_400() {
         }
         let mut line = gateway.begin(&delivery);
         let answer = line.finish();
-        assert_eq!((answer.status, answer.result().as_str()), (400, result), "{name}");
+        assert_eq!((answer.status, answer.result().as_str()), (400, "bad-request"), "{name}");
         assert!(line.is_ended(), "{name}: what is left of the bytes could be taken for a request");
         assert_eq!(upstream.count(), 0, "{name}");
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::v1::client::HttpSession;
 
@@ -12,38 +11,50 @@ use super::idle::IdleConnections;
 /// An answer whose head has been read. The outcome is settled by then: nothing that happens to the body matters to the
 /// event any more, but the handler shall not see its connection cut because a provider has hung up.
 pub(in crate::proxy) struct Answer {
-    pub(in crate::proxy) head: Box<ResponseHeader>,
+    /// `None` once it has ended.
     session: Option<Box<HttpSession>>,
+    status: u16,
     idle: Arc<IdleConnections>,
     timeout: Duration,
 }
 
 impl Answer {
-    pub(super) fn new(
-        head: Box<ResponseHeader>,
-        session: Box<HttpSession>,
-        idle: Arc<IdleConnections>,
-        timeout: Duration,
-    ) -> Self {
-        Self { head, session: Some(session), idle, timeout }
+    pub(super) fn new(status: u16, session: Box<HttpSession>, idle: Arc<IdleConnections>, timeout: Duration) -> Self {
+        Self { session: Some(session), status, idle, timeout }
     }
 
-    /// The next piece of the body; `None` when it is complete.
-    pub(in crate::proxy) async fn body(&mut self) -> pingora::Result<Option<Bytes>> {
-        let Some(session) = &mut self.session else { return Ok(None) };
-        match session.read_body_bytes().await {
-            Ok(Some(piece)) => Ok(Some(piece)),
-            Ok(None) => {
-                if let Some(session) = self.session.take() {
-                    keep(*session, &self.idle).await;
-                }
-                Ok(None)
+    pub(in crate::proxy) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The head, until the body has ended.
+    pub(in crate::proxy) fn head(&self) -> Option<&ResponseHeader> {
+        self.session.as_ref()?.resp_header()
+    }
+
+    /// Whether all of the body has come.
+    pub(in crate::proxy) fn is_whole(&mut self) -> bool {
+        self.session.as_mut().is_none_or(|session| session.is_body_done())
+    }
+
+    /// Gives the next piece of the body to `take`. `false`: there is none, the body was complete.
+    pub(in crate::proxy) async fn piece(&mut self, take: impl FnOnce(&[u8])) -> pingora::Result<bool> {
+        let Some(session) = &mut self.session else { return Ok(false) };
+        match session.read_body_ref().await {
+            Ok(Some(piece)) => {
+                take(piece);
+                return Ok(true);
             }
+            Ok(None) => {}
             Err(error) => {
                 self.session = None;
-                Err(error)
+                return Err(error);
             }
         }
+        if let Some(session) = self.session.take() {
+            keep(*session, &self.idle).await;
+        }
+        Ok(false)
     }
 }
 

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::connectors::TransportConnector;
-use pingora::http::ResponseHeader;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::{ALPN, HttpPeer};
@@ -145,9 +144,9 @@ impl Upstream {
         let read = tokio::time::timeout_at(deadline, read_final_head(&mut session)).await;
         match (read, broken) {
             // An upstream may answer and close before it has read all of a body: then the answer stands.
-            (Ok(Ok(head)), None | Some(_)) => {
+            (Ok(Ok(status)), None | Some(_)) => {
                 session.read_timeout = Some(self.config.timeout);
-                Ok(Answer::new(head, session, Arc::clone(&self.idle), self.config.timeout))
+                Ok(Answer::new(status, session, Arc::clone(&self.idle), self.config.timeout))
             }
             (Ok(Err(_)), Some(cause)) => Err(Failure::Unknown(Doubt::Reset, cause)),
             (Ok(Err(error)), None) => {
@@ -173,13 +172,14 @@ fn own_host(config: &config::Upstream) -> String {
     if config.port == default_port { bracketed } else { format!("{bracketed}:{}", config.port) }
 }
 
-async fn read_final_head(session: &mut HttpSession) -> pingora::Result<Box<ResponseHeader>> {
+/// Reads until the head is there that is no informational one, and answers its status.
+async fn read_final_head(session: &mut HttpSession) -> pingora::Result<u16> {
     loop {
         session.read_response().await?;
         if let Some(head) = session.resp_header()
             && (!head.status.is_informational() || head.status == 101)
         {
-            return Ok(Box::new(head.clone()));
+            return Ok(head.status.as_u16());
         }
     }
 }

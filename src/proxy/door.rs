@@ -1,0 +1,143 @@
+//! A provider's connection: its requests, one after the other, each taken to its answer.
+//!
+//! Deliveries do not pass pingora's proxy: its set-up for caches, modules, retries and subrequests would cost each of
+//! them more than its claim does, and its exchange ends when the provider hangs up. Here pingora reads the request, and
+//! everything after it is the gateway's own. Only what is streamed through goes on to that proxy (`passing`).
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::BytesMut;
+use futures_util::FutureExt;
+use pingora::ErrorType;
+use pingora::apps::{HttpServerApp, ServerApp};
+use pingora::protocols::Stream;
+use pingora::protocols::http::v1::server::HttpSession;
+use pingora::server::ShutdownWatch;
+use pingora_proxy::HttpProxy;
+
+use super::answer::Own;
+use super::intake::{self, Intake, Refusal};
+use super::journal::{self, Line};
+use super::passing::Passing;
+use super::respond::{self, Reply, Written};
+use super::routes::ServedRoute;
+use super::{Core, forward};
+use crate::metrics::DeliveryResult;
+
+/// How long a provider that has just connected may take to send its first request, in seconds.
+const FIRST_REQUEST: u64 = 60;
+
+/// Serves the connections of the listener.
+pub struct Door {
+    core: Arc<Core>,
+    passing: Arc<HttpProxy<Passing>>,
+}
+
+/// A connection between two requests.
+pub(super) struct Kept {
+    pub(super) stream: Stream,
+    /// What has already come of the next request.
+    pub(super) begun: Option<BytesMut>,
+    /// How many seconds the next request may take to come, as pingora counts them: 0 stands for any time.
+    pub(super) keepalive: Option<u64>,
+}
+
+impl Kept {
+    fn session(self) -> HttpSession {
+        let mut session = HttpSession::new(self.stream);
+        session.set_server_keepalive(self.keepalive);
+        if let Some(begun) = self.begun {
+            session.set_pipelined_prefix(begun);
+        }
+        session
+    }
+}
+
+impl Door {
+    pub(super) fn new(core: Arc<Core>, passing: HttpProxy<Passing>) -> Self {
+        Self { core, passing: Arc::new(passing) }
+    }
+
+    /// Takes one request to its answer. Nothing comes back where the connection ends with it.
+    async fn take(&self, mut session: HttpSession, shutdown: &ShutdownWatch) -> Option<Kept> {
+        let core = &self.core;
+        let arrived = Instant::now();
+        // Nothing is claimed yet, and what a panic leaves behind is this request's alone.
+        let taken_in = AssertUnwindSafe(intake::take_in(core, &mut session, arrived)).catch_unwind().await;
+        let mut under = None;
+        let (route, (reply, line)) = match taken_in {
+            Ok(Intake::Pass(route)) => return Box::pin(self.pass(session, route, arrived, shutdown)).await,
+            Ok(Intake::Answer(Refusal { route, answer, result, cause })) => {
+                (route, (Reply::Own(answer), Line::unclaimed(result, cause)))
+            }
+            Ok(Intake::Delivery(incoming)) => {
+                // Held until the answer is written: a process that stops waits for it.
+                under = Some(core.running.enter(Some(&incoming.route.metrics.in_flight)));
+                // A panic ends this delivery and nothing else: its claims, which may have been sent, end with their
+                // lease. This runs in the connection's own task, which nobody drops when the provider hangs up
+                // (`tests/gateway/disconnects.rs` holds that); a task for each delivery would cost more.
+                let way = AssertUnwindSafe(forward::forward(core, &incoming)).catch_unwind().await;
+                (Some(Arc::clone(&incoming.route)), way.unwrap_or_else(|_| core.panicked()))
+            }
+            Err(_) => (None, core.panicked()),
+        };
+        let Written { sent, kept } = respond::write(session, reply, &line.label, !core.is_stopping()).await;
+        journal::tell(core.log, route.as_ref(), &core.unrouted, &line, sent, arrived);
+        drop(under);
+        kept
+    }
+
+    /// Answers what is no request. Whatever comes after it on this connection would be read at the wrong place.
+    async fn refuse(&self, session: HttpSession) {
+        let arrived = Instant::now();
+        let line = Line::unclaimed(DeliveryResult::BadRequest, Some("the head is not one of HTTP/1.1".to_owned()));
+        let own = Own::new(400, "bad request");
+        let sent = respond::write_last(session.into_inner(), &own, &line.label).await;
+        journal::tell(self.core.log, None, &self.core.unrouted, &line, sent, arrived);
+    }
+
+    /// Hands a request to pingora's proxy, which reads its head once more.
+    async fn pass(
+        &self,
+        session: HttpSession,
+        route: Arc<ServedRoute>,
+        arrived: Instant,
+        shutdown: &ShutdownWatch,
+    ) -> Option<Kept> {
+        let _under = self.core.running.enter(Some(&route.metrics.in_flight));
+        let again = super::passing::unread(session, route, arrived).await?;
+        let (stream, settings) = self.passing.process_new_http(again, shutdown).await?.consume();
+        super::passing::kept(stream, settings)
+    }
+}
+
+#[async_trait]
+impl ServerApp for Door {
+    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+        let mut stopping = pin!(self.core.stopping());
+        let mut kept = Some(Kept { stream, begun: None, keepalive: Some(FIRST_REQUEST) });
+        while let Some(connection) = kept.take() {
+            let mut session = connection.session();
+            let read = tokio::select! {
+                // A request that is here is answered, if only that the gateway is stopping.
+                biased;
+                read = session.read_request() => read,
+                () = &mut stopping => return None,
+            };
+            match read {
+                Ok(Some(_)) => kept = self.take(session, shutdown).await,
+                Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => self.refuse(session).await,
+                Ok(None) | Err(_) => {}
+            }
+        }
+        None
+    }
+
+    async fn cleanup(&self) {
+        self.passing.http_cleanup().await;
+    }
+}
