@@ -89,10 +89,10 @@ impl Own {
         let reason = StatusCode::from_u16(self.status).ok().and_then(|status| status.canonical_reason());
         put_status_line(wire, self.status, reason);
         put_header(wire, b"Content-Type", self.content_type.as_bytes());
-        put_header(wire, b"Content-Length", self.body.len().to_string().as_bytes());
+        put_header(wire, b"Content-Length", itoa::Buffer::new().format(self.body.len()).as_bytes());
         if let Some(pause) = self.retry_after {
             let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
-            put_header(wire, b"Retry-After", seconds.max(1).to_string().as_bytes());
+            put_header(wire, b"Retry-After", itoa::Buffer::new().format(seconds.max(1)).as_bytes());
         }
         if let Some(methods) = &self.allow {
             put_header(wire, b"Allow", methods.as_bytes());

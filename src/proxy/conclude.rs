@@ -1,5 +1,6 @@
 //! The end of a delivery's way: from how each event ended to the answer, the result and the counts.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::answer::Own;
@@ -7,7 +8,7 @@ use super::forward::{Progress, Run};
 use super::journal::Line;
 use super::respond::Reply;
 use crate::claim::Outcome;
-use crate::config::InFlightThen;
+use crate::config::{InFlightThen, LogDeliveries};
 use crate::dedup::plan::{Batching, Finding, Item};
 use crate::dedup::verdict::{self, End};
 use crate::metrics::{DeliveryResult, EventOutcome, RouteMetrics};
@@ -50,9 +51,9 @@ impl Run<'_> {
             },
         };
         let label = match result {
-            DeliveryResult::Observe => format!("observe; would={}", would.label()),
-            DeliveryResult::Split | DeliveryResult::Filtered => format!("{}; {tally}", result.label()),
-            _ => result.label().to_owned(),
+            DeliveryResult::Observe => Cow::Owned(format!("observe; would={}", would.label())),
+            DeliveryResult::Split | DeliveryResult::Filtered => Cow::Owned(format!("{}; {tally}", result.label())),
+            _ => Cow::Borrowed(result.label()),
         };
         for event in &self.incoming.extraction.events {
             if let Err(unkeyed) = &event.key {
@@ -65,7 +66,10 @@ impl Run<'_> {
         let line = Line {
             result,
             label,
-            keys: self.items.iter().filter_map(|item| item.key.clone()).collect(),
+            keys: match self.core.log.deliveries {
+                LogDeliveries::Off => Vec::new(),
+                _ => self.items.iter().filter_map(|item| item.key.clone()).collect(),
+            },
             identifies: first_seen.and(self.incoming.route.provider.as_ref()).map(|provider| provider.identifies()),
             first_seen,
             upstream_status: progress.upstream_status,

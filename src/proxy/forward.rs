@@ -2,7 +2,6 @@
 //!
 //! Whoever hangs up changes nothing: nothing here looks at the provider's connection.
 
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -27,13 +26,16 @@ use crate::dedup::verdict::End;
 
 /// One delivery under way.
 pub(super) struct Run<'a> {
-    core: &'a Arc<Core>,
+    pub(super) core: &'a Arc<Core>,
     pub(super) incoming: &'a Incoming<'a>,
     pub(super) items: Vec<Item>,
     claims: OpenClaims,
     pace: Pace,
     pub(super) rules: Rules,
 }
+
+/// The leads that a delivery has, for each of its items.
+type Leads = Vec<Option<Lead>>;
 
 /// What is known of each item while the delivery runs.
 pub(super) struct Progress {
@@ -251,9 +253,9 @@ impl Run<'_> {
     }
 
     /// Has all exchanges: those of one conversation one after the other, the others side by side.
-    async fn exchange_all(&self, exchanges: Vec<Exchange>, mut leads: HashMap<usize, Lead>) -> Vec<Exchanged> {
+    async fn exchange_all(&self, exchanges: Vec<Exchange>, mut leads: Leads) -> Vec<Exchanged> {
         let mut with_leads = |exchange: Exchange| {
-            let leads: Vec<Lead> = exchange.items.iter().filter_map(|item| leads.remove(item)).collect();
+            let leads: Vec<Lead> = exchange.items.iter().filter_map(|item| leads[*item].take()).collect();
             (exchange, leads)
         };
         if exchanges.len() <= 1 {
@@ -310,14 +312,12 @@ impl Progress {
     }
 
     /// This delivery's places at the events of these exchanges.
-    fn take_leads(&mut self, exchanges: &[Exchange]) -> HashMap<usize, Lead> {
-        let mut leads = HashMap::new();
+    fn take_leads(&mut self, exchanges: &[Exchange]) -> Leads {
+        let mut leads: Leads = self.places.iter().map(|_| None).collect();
         for item in exchanges.iter().flat_map(|exchange| &exchange.items) {
             // A place behind another delivery of this gateway stays one: that delivery ends it.
             match self.places[*item].take() {
-                Some(Place::Lead(lead)) => {
-                    leads.insert(*item, lead);
-                }
+                Some(Place::Lead(lead)) => leads[*item] = Some(lead),
                 other => self.places[*item] = other,
             }
         }

@@ -56,7 +56,11 @@ pub(super) struct Refusal {
 
 /// Headers that ask a handler to take another method than the request's: behind them a deduplicated path could be
 /// reached unseen.
-const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+static METHOD_OVERRIDES: [HeaderName; 3] = [
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-method-override"),
+];
 
 /// Takes a request in.
 pub(super) async fn take_in<'a>(core: &Core, session: &'a mut HttpSession, arrived: Instant) -> Intake<'a> {
@@ -185,7 +189,7 @@ fn method(route: &ServedRoute, head: &RequestHeader) -> Taken {
     if route.config.pass_methods.iter().any(|passed| passed == method.as_str()) {
         return Taken::Passed;
     }
-    if let Some(name) = METHOD_OVERRIDES.iter().find(|name| head.headers.contains_key(**name)) {
+    if let Some(name) = METHOD_OVERRIDES.iter().find(|name| head.headers.contains_key(*name)) {
         return Taken::Refused(format!("the header `{name}`"));
     }
     match *method {

@@ -19,7 +19,8 @@ const MOST_KEYS: usize = 10;
 pub(super) struct Line {
     pub(super) result: DeliveryResult,
     /// The whole `hookonce-result`.
-    pub(super) label: String,
+    pub(super) label: Cow<'static, str>,
+    /// Empty where no line is wanted.
     pub(super) keys: Vec<EventKey>,
     /// When a duplicate was first delivered.
     pub(super) first_seen: Option<Record>,
@@ -36,7 +37,7 @@ impl Line {
     pub(super) fn unclaimed(result: DeliveryResult, cause: Option<String>) -> Self {
         Self {
             result,
-            label: result.label().to_owned(),
+            label: Cow::Borrowed(result.label()),
             keys: Vec::new(),
             first_seen: None,
             identifies: None,
@@ -98,7 +99,7 @@ fn log_line(keys: LogKeys, route: &str, line: &Line, sent: Option<u16>, took: Du
     let identifies = line.identifies;
     let keys = (!keys.is_empty()).then_some(keys.as_str());
     let cause = (!cause.is_empty()).then_some(cause.as_str());
-    let result = line.label.as_str();
+    let result = &*line.label;
     if line.exceptional {
         warn!(route, result, status, keys, upstream_status, first_seen, identifies, cause, milliseconds, "delivery");
     } else {

@@ -3,7 +3,7 @@
 //! The lease is counted by this process's monotonic clock, from before the claim was sent: so it ends here before it
 //! ends in the store, whatever the clocks of other machines say.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(super) struct OpenClaims {
     log_keys: LogKeys,
     pub(super) token: Token,
     pub(super) terms: Terms,
-    held: Mutex<HashMap<EventKey, Hold>>,
+    held: Mutex<BTreeMap<EventKey, Hold>>,
     promotes: AtomicBool,
 }
 
@@ -65,8 +65,8 @@ impl OpenClaims {
         self.held().contains_key(key)
     }
 
-    /// Whether each of `keys` may be sent now: it is still ours, with at least a third of its lease left. Where less is
-    /// left, it is renewed first; an error means that the store did not answer that.
+    /// Whether what this delivery claimed of `keys` may be sent now: it is still ours, with at least a third of its lease
+    /// left. Where less is left, it is renewed first; an error means that the store did not answer that.
     pub(super) async fn fit_to_send(&self, keys: &[EventKey]) -> Result<bool, StoreError> {
         if self.all_fresh(keys) {
             return Ok(true);
@@ -75,10 +75,14 @@ impl OpenClaims {
         if self.all_fresh(keys) { Ok(true) } else { renewed.map(|()| false) }
     }
 
-    /// Makes each of `keys` sending. `false`: one is no longer ours, and nothing may be sent.
+    /// Makes sending what this delivery claimed of `keys`. `false`: one is no longer ours, and nothing may be sent.
     pub(super) async fn promote(&self, keys: &[EventKey]) -> Result<bool, StoreError> {
+        let claimed: Vec<&EventKey> = keys.iter().filter(|key| self.holds(key)).collect();
+        if claimed.is_empty() {
+            return Ok(true);
+        }
         self.promotes.store(true, Ordering::Relaxed);
-        let promotions = keys.iter().map(|key| self.store.promote(key, &self.token, self.terms.window));
+        let promotions = claimed.into_iter().map(|key| self.store.promote(key, &self.token, self.terms.window));
         let mut all_ours = true;
         for promoted in futures_util::future::join_all(promotions).await {
             all_ours &= promoted?;
@@ -170,11 +174,13 @@ impl OpenClaims {
         let held = self.held();
         keys.iter().all(|key| match held.get(key) {
             Some(Hold::Until(end)) => end.saturating_duration_since(now) >= self.terms.lease / 3,
-            Some(Hold::Settling | Hold::Lost) | None => false,
+            Some(Hold::Settling | Hold::Lost) => false,
+            // What was not claimed is sent without the store's answer.
+            None => true,
         })
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<EventKey, Hold>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<EventKey, Hold>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

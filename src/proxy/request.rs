@@ -92,7 +92,7 @@ fn write_head(
     if !head.headers.contains_key(header::HOST) {
         put_header(&mut wire, b"Host", wanted_host.unwrap_or(own_host).as_bytes());
     }
-    put_header(&mut wire, b"Content-Length", length.to_string().as_bytes());
+    put_header(&mut wire, b"Content-Length", itoa::Buffer::new().format(length).as_bytes());
     wire.put_slice(b"\r\n");
     Some(wire)
 }

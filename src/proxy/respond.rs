@@ -204,7 +204,7 @@ fn put_relayed_head(wire: &mut BytesMut, head: &ResponseHeader) {
 
 pub(super) fn put_status_line(wire: &mut BytesMut, status: u16, reason: Option<&str>) {
     wire.put_slice(b"HTTP/1.1 ");
-    wire.put_slice(status.to_string().as_bytes());
+    wire.put_slice(itoa::Buffer::new().format(status).as_bytes());
     wire.put_u8(b' ');
     wire.put_slice(reason.unwrap_or_default().as_bytes());
     wire.put_slice(b"\r\n");

@@ -64,8 +64,7 @@ impl Settler {
 
     async fn record(&self, claims: &OpenClaims, keys: &[EventKey], leads: Vec<Lead>, record: Record) {
         let window = claims.terms.window;
-        let mut leads: HashMap<EventKey, Lead> =
-            leads.into_iter().map(|lead| (lead.key().clone(), lead.told(Ended::Done(record)))).collect();
+        let mut leads: Vec<Lead> = leads.into_iter().map(|lead| lead.told(Ended::Done(record))).collect();
         // What is not held was sent without the store's answer: its provider does not wait for that store again.
         let (held, unheld): (Vec<_>, Vec<_>) =
             keys.iter().map(|key| (key.clone(), record, window)).partition(|(key, _, _)| claims.holds(key));
@@ -77,7 +76,10 @@ impl Settler {
         });
         let open: Vec<Pending> = failed
             .chain(unheld.into_iter().map(|(key, ..)| key))
-            .map(|key| Pending::Done { lead: leads.remove(&key), key, record, window })
+            .map(|key| {
+                let led = leads.iter().position(|lead| *lead.key() == key);
+                Pending::Done { lead: led.map(|index| leads.swap_remove(index)), key, record, window }
+            })
             .collect();
         self.unsettled.take_over(open);
     }

@@ -56,6 +56,7 @@ mod commands_diff;
 mod commands_keys;
 mod commands_stress;
 mod config_mistakes;
+mod connections;
 mod disconnects;
 mod first_and_duplicate;
 mod hostile;

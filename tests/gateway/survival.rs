@@ -204,3 +204,33 @@ fn a_gateway_that_was_paused_past_its_lease_does_no_harm() {
         assert_eq!(upstream.count(), 2);
     }
 }
+
+/// A claim is looked at once more when the connection stands: between a claim and its first byte, anything can take long.
+#[test]
+fn a_gateway_that_was_paused_before_the_first_byte_sends_nothing() {
+    for unknown_outcome in ["redeliver", "suppress"] {
+        let store = Store::redis();
+        let upstream = Upstream::start();
+        let deaf = Absent::new().appear_deaf();
+        let route = |address| {
+            Route::stripe(address)
+                .upstream("connect_timeout: 60s")
+                .timeout("60s")
+                .with(LEASE)
+                .with("in_flight: {wait: 20s}")
+                .with(&format!("unknown_outcome: {unknown_outcome}"))
+        };
+        let paused = Gateway::start(&store, &[route(deaf.address())]);
+        let other = Gateway::start(&store, &[route(upstream.address)]);
+        let delivery = provider::stripe("evt_paused_early");
+        let mut first = paused.begin(&delivery);
+        paused.wait_for_metric("hookonce_store_seconds_count{operation=\"claim\"}", 1.0);
+        paused.freeze();
+        other.send(&delivery).expect(200, "first");
+        let late = deaf.listen();
+        paused.thaw();
+        assert_eq!(first.finish().status, 503, "{unknown_outcome}");
+        paused.send(&delivery).expect(200, "duplicate");
+        assert_eq!((upstream.count(), late.count()), (1, 0), "{unknown_outcome}");
+    }
+}
