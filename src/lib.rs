@@ -6,11 +6,11 @@
 //!
 //! # A delivery's way
 //!
-//! 1. [`server`] has assembled the process from a [`config::Config`]; pingora accepts the connection and hands the
-//!    request to [`proxy::Gateway`].
-//! 2. `proxy/intake` finds the [`route`] (in `proxy/routes`), checks the method, reads the body within its limits
-//!    (`proxy/body`), and asks the route's [`provider::Provider`] whether the delivery is authentic and which [`event`]s
-//!    are in it.
+//! 1. [`server`] has assembled the process from a [`config::Config`]; pingora accepts the connection, and `proxy/door`
+//!    takes its requests, one after the other, for the [`proxy::Gateway`].
+//! 2. `proxy/intake` finds the [`route`] (in `proxy/routes`) and checks the method; `proxy/body` reads the body within its
+//!    limits; the route's [`provider::Provider`] says whether the delivery is authentic and which [`event`]s are in it.
+//!    What is no delivery is streamed through by pingora's own proxy (`proxy/passing`).
 //! 3. `proxy/forward` claims every event's key in one round trip to the [`store::ClaimStore`]. Copies that are in
 //!    flight in this process are known from `proxy/inflight`; `proxy/lease` renews what is claimed.
 //! 4. [`dedup::plan`] decides what is sent, in how many exchanges, and what is waited for (`proxy/wait`).

@@ -1,15 +1,25 @@
 //! Reading a delivery's body: whole, within its limits, or not at all.
 //!
+//! One of known length is read by itself, once, to where it stays; one in chunks is pingora's to read.
+//!
 //! The limits come first: a request that declares more than `max_body` is answered before a byte of it is read, and
 //! no body takes more of the process's byte budget than has arrived of it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header;
 use pingora::http::RequestHeader;
+use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::received::{Caller, Received};
+
+/// The one expectation there is (RFC 9110, section 10.1.1).
+const CONTINUE: &[u8] = b"100-continue";
 
 /// The budget is counted in pieces of this many bytes.
 const PIECE: usize = 1024;
@@ -65,66 +75,90 @@ impl Budget {
 }
 
 /// The length that the request declares, if it does.
-pub(super) fn declared_length(head: &RequestHeader) -> Option<u64> {
-    head.headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+fn declared_length(head: &RequestHeader) -> Option<u64> {
+    head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// Reads the whole body. Answers `Expect: 100-continue` first: pingora leaves that to whoever reads the body, and curl
-/// waits a second for it.
+/// waits a second for it. Nothing comes back where the connection is gone.
 pub(super) async fn read(
-    session: &mut HttpSession,
+    mut session: HttpSession,
     budget: &Budget,
     max_body: u64,
     timeout: Duration,
-) -> Result<Body, NoBody> {
-    let declared = declared_length(session.req_header());
-    if declared.is_some_and(|length| length > max_body) {
-        return Err(NoBody::TooLarge);
+) -> Option<(Received, Result<Body, NoBody>)> {
+    let head = session.req_header();
+    let expects = head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
+    if !head.headers.contains_key(header::TRANSFER_ENCODING) {
+        let mut received = Received::from(session, false).await?;
+        // Without either header there is no body (RFC 9112, section 6.3).
+        let length = declared_length(&received.head).unwrap_or(0);
+        let whole = read_length(&mut received.caller, budget, length, max_body, expects);
+        let body = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(NoBody::TooSlow));
+        return Some((received, body));
     }
-    let expects = session.req_header().headers.get(http::header::EXPECT);
-    if expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
-        session.write_continue_response().await.map_err(|_| NoBody::Broken)?;
-    }
-    match tokio::time::timeout(timeout, read_pieces(session, budget, declared, max_body)).await {
-        Ok(body) => body,
-        Err(_) => Err(NoBody::TooSlow),
-    }
+    let whole = read_chunks(&mut session, budget, max_body, expects);
+    let body = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(NoBody::TooSlow));
+    let received = if body.is_ok() { Received::from(session, true).await? } else { Received::broken(session)? };
+    Some((received, body))
 }
 
-async fn read_pieces(
-    session: &mut HttpSession,
+async fn read_length(
+    caller: &mut Caller,
     budget: &Budget,
-    declared: Option<u64>,
+    length: u64,
     max_body: u64,
+    expects: bool,
 ) -> Result<Body, NoBody> {
-    let declared = declared.and_then(|length| usize::try_from(length).ok());
+    if length > max_body {
+        return Err(NoBody::TooLarge);
+    }
+    let length = usize::try_from(length).map_err(|_| NoBody::TooLarge)?;
     let mut held = Reserved::default();
-    let mut first = Bytes::new();
-    let mut rest: Option<BytesMut> = None;
-    let mut length = 0;
+    if length <= caller.behind.len() {
+        budget.reserve(&mut held, length)?;
+        let bytes = caller.behind.split_to(length).freeze();
+        caller.all_read = true;
+        return Ok(Body { bytes, budget: held });
+    }
+    if expects {
+        go_on(&mut caller.stream).await.map_err(|_| NoBody::Broken)?;
+    }
+    // What is reserved and not yet written takes no memory, so the declared length may be taken at its word.
+    let mut bytes = BytesMut::with_capacity(length);
+    bytes.put(std::mem::take(&mut caller.behind));
+    budget.reserve(&mut held, bytes.len())?;
+    while bytes.len() < length {
+        let missing = length - bytes.len();
+        let read = caller.stream.read_buf(&mut (&mut bytes).limit(missing)).await;
+        if !matches!(read, Ok(1..)) {
+            return Err(NoBody::Broken);
+        }
+        budget.reserve(&mut held, bytes.len())?;
+    }
+    caller.all_read = true;
+    Ok(Body { bytes: bytes.freeze(), budget: held })
+}
+
+async fn go_on(stream: &mut Stream) -> std::io::Result<()> {
+    stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+    stream.flush().await
+}
+
+async fn read_chunks(session: &mut HttpSession, budget: &Budget, max_body: u64, expects: bool) -> Result<Body, NoBody> {
+    if expects {
+        session.write_continue_response().await.map_err(|_| NoBody::Broken)?;
+    }
+    let mut held = Reserved::default();
+    let mut bytes = BytesMut::new();
     while let Some(piece) = session.read_body_bytes().await.map_err(|_| NoBody::Broken)? {
-        length += piece.len();
-        if length as u64 > max_body {
+        if (bytes.len() + piece.len()) as u64 > max_body {
             return Err(NoBody::TooLarge);
         }
-        budget.reserve(&mut held, length)?;
-        if first.is_empty() {
-            first = piece;
-        } else {
-            // A body that came in one piece, as most do, is never copied.
-            let whole = rest.get_or_insert_with(|| {
-                // What is reserved and not yet written takes no memory, so the declared length may be taken at its word.
-                let mut whole = BytesMut::with_capacity(declared.unwrap_or(first.len() * 2));
-                whole.extend_from_slice(&first);
-                whole
-            });
-            whole.extend_from_slice(&piece);
-        }
+        budget.reserve(&mut held, bytes.len() + piece.len())?;
+        bytes.extend_from_slice(&piece);
     }
-    if declared.is_some_and(|declared| declared != length) {
-        return Err(NoBody::Broken);
-    }
-    Ok(Body { bytes: rest.map_or(first, BytesMut::freeze), budget: held })
+    Ok(Body { bytes: bytes.freeze(), budget: held })
 }
 
 /// Whether the received head has a `Content-Length`. pingora drops it where there is a `Transfer-Encoding` (RFC 9112,

@@ -20,12 +20,13 @@ use pingora::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
 
 use super::answer::Own;
-use super::intake::{self, Intake, Refusal};
+use super::intake::{self, ByHead, Refusal};
 use super::journal::{self, Line};
 use super::passing::Passing;
+use super::received::{Caller, Received};
 use super::respond::{self, Reply, Written};
 use super::routes::ServedRoute;
-use super::{Core, forward};
+use super::{Core, body, forward};
 use crate::metrics::DeliveryResult;
 
 /// How long a provider that has just connected may take to send its first request, in seconds.
@@ -37,11 +38,29 @@ pub struct Door {
     passing: Arc<HttpProxy<Passing>>,
 }
 
+/// What is answered to a request, and told about it.
+struct Told {
+    route: Option<Arc<ServedRoute>>,
+    reply: Reply,
+    line: Line,
+}
+
+impl Told {
+    fn refused(Refusal { route, answer, result, cause }: Refusal) -> Self {
+        Self { route, reply: Reply::Own(answer), line: Line::unclaimed(result, cause) }
+    }
+
+    fn panicked(core: &Core, route: Option<Arc<ServedRoute>>) -> Self {
+        let (reply, line) = core.panicked();
+        Self { route, reply, line }
+    }
+}
+
 /// A connection between two requests.
 pub(super) struct Kept {
     pub(super) stream: Stream,
     /// What has already come of the next request.
-    pub(super) begun: Option<BytesMut>,
+    pub(super) begun: BytesMut,
     /// How many seconds the next request may take to come, as pingora counts them: 0 stands for any time.
     pub(super) keepalive: Option<u64>,
 }
@@ -50,12 +69,19 @@ impl Kept {
     fn session(self) -> HttpSession {
         let mut session = HttpSession::new(self.stream);
         session.set_server_keepalive(self.keepalive);
-        if let Some(begun) = self.begun {
-            session.set_pipelined_prefix(begun);
+        if !self.begun.is_empty() {
+            session.set_pipelined_prefix(self.begun);
         }
         session
     }
 }
+
+/// Does what may panic, and holds the panic.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
+}
+
+struct Panicked;
 
 impl Door {
     pub(super) fn new(core: Arc<Core>, passing: HttpProxy<Passing>) -> Self {
@@ -63,31 +89,56 @@ impl Door {
     }
 
     /// Takes one request to its answer. Nothing comes back where the connection ends with it.
-    async fn take(&self, mut session: HttpSession, shutdown: &ShutdownWatch) -> Option<Kept> {
+    async fn take(&self, session: HttpSession, shutdown: &ShutdownWatch) -> Option<Kept> {
         let core = &self.core;
         let arrived = Instant::now();
         // Nothing is claimed yet, and what a panic leaves behind is this request's alone.
-        let taken_in = AssertUnwindSafe(intake::take_in(core, &mut session, arrived)).catch_unwind().await;
-        let mut under = None;
-        let (route, (reply, line)) = match taken_in {
-            Ok(Intake::Pass(route)) => return Box::pin(self.pass(session, route, arrived, shutdown)).await,
-            Ok(Intake::Answer(Refusal { route, answer, result, cause })) => {
-                (route, (Reply::Own(answer), Line::unclaimed(result, cause)))
+        match guarded(|| intake::by_head(core, session.req_header(), || session.get_headers_raw_bytes())) {
+            Ok(ByHead::Pass(route)) => Box::pin(self.pass(session, route, arrived, shutdown)).await,
+            Ok(ByHead::Read(route)) => self.deliver(session, route, arrived).await,
+            Ok(ByHead::Refuse(refusal)) => {
+                let caller = Received::from(session, false).await?.caller;
+                self.answer(caller, Told::refused(refusal), arrived).await
             }
-            Ok(Intake::Delivery(incoming)) => {
-                // Held until the answer is written: a process that stops waits for it.
-                under = Some(core.running.enter(Some(&incoming.route.metrics.in_flight)));
+            Err(Panicked) => {
+                let caller = Received::from(session, false).await?.caller;
+                self.answer(caller, Told::panicked(core, None), arrived).await
+            }
+        }
+    }
+
+    /// Takes a delivery to its answer.
+    async fn deliver(&self, session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<Kept> {
+        let core = &self.core;
+        // Held until the answer is written: a process that stops waits for it.
+        let _under = core.running.enter(Some(&route.metrics.in_flight));
+        let (max_body, timeout) = (route.config.max_body, core.body_timeout);
+        let (Received { head, caller }, body) = body::read(session, &core.budget, max_body, timeout).await?;
+        let admitted = match body {
+            Ok(body) => guarded(|| intake::admit(&route, &head, body, arrived)),
+            Err(why) => Ok(Err(Box::new(intake::without_body(&route, why)))),
+        };
+        let told = match admitted {
+            Ok(Ok(incoming)) => {
                 // A panic ends this delivery and nothing else: its claims, which may have been sent, end with their
                 // lease. This runs in the connection's own task, which nobody drops when the provider hangs up
                 // (`tests/gateway/disconnects.rs` holds that); a task for each delivery would cost more.
-                let way = AssertUnwindSafe(forward::forward(core, &incoming)).catch_unwind().await;
-                (Some(Arc::clone(&incoming.route)), way.unwrap_or_else(|_| core.panicked()))
+                match AssertUnwindSafe(forward::forward(core, &incoming)).catch_unwind().await {
+                    Ok((reply, line)) => Told { route: Some(route), reply, line },
+                    Err(_) => Told::panicked(core, Some(route)),
+                }
             }
-            Err(_) => (None, core.panicked()),
+            Ok(Err(refusal)) => Told::refused(*refusal),
+            Err(Panicked) => Told::panicked(core, Some(route)),
         };
-        let Written { sent, kept } = respond::write(session, reply, &line.label, !core.is_stopping()).await;
+        self.answer(caller, told, arrived).await
+    }
+
+    async fn answer(&self, caller: Caller, told: Told, arrived: Instant) -> Option<Kept> {
+        let core = &self.core;
+        let Told { route, reply, line } = told;
+        let Written { sent, kept } = respond::write(caller, reply, &line.label, !core.is_stopping()).await;
         journal::tell(core.log, route.as_ref(), &core.unrouted, &line, sent, arrived);
-        drop(under);
         kept
     }
 
@@ -119,7 +170,7 @@ impl Door {
 impl ServerApp for Door {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let mut stopping = pin!(self.core.stopping());
-        let mut kept = Some(Kept { stream, begun: None, keepalive: Some(FIRST_REQUEST) });
+        let mut kept = Some(Kept { stream, begun: BytesMut::new(), keepalive: Some(FIRST_REQUEST) });
         while let Some(connection) = kept.take() {
             let mut session = connection.session();
             let read = tokio::select! {

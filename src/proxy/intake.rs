@@ -9,11 +9,10 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
-use pingora::protocols::http::v1::server::HttpSession;
 
 use super::Core;
 use super::answer::Own;
-use super::body::{self, NoBody, Reserved};
+use super::body::{self, Body, NoBody, Reserved};
 use super::conclude::COME_BACK;
 use super::routes::ServedRoute;
 
@@ -35,14 +34,14 @@ pub(super) struct Incoming<'a> {
     _budget: Reserved,
 }
 
-/// What is to be done with a request.
-pub(super) enum Intake<'a> {
+/// What is to be done with a request, by its head.
+pub(super) enum ByHead {
     /// It is streamed through, without a claim.
     Pass(Arc<ServedRoute>),
-    /// It is a delivery.
-    Delivery(Incoming<'a>),
+    /// It is a delivery: its body is to be read.
+    Read(Arc<ServedRoute>),
     /// It is answered by the gateway itself.
-    Answer(Refusal),
+    Refuse(Refusal),
 }
 
 /// An answer before any key was touched.
@@ -62,13 +61,12 @@ static METHOD_OVERRIDES: [HeaderName; 3] = [
     HeaderName::from_static("x-method-override"),
 ];
 
-/// Takes a request in.
-pub(super) async fn take_in<'a>(core: &Core, session: &'a mut HttpSession, arrived: Instant) -> Intake<'a> {
+/// Looks at everything that can be judged without the body. `raw` is the head as it came.
+pub(super) fn by_head(core: &Core, head: &RequestHeader, raw: impl FnOnce() -> Bytes) -> ByHead {
     let refuse = |route: Option<&Arc<ServedRoute>>, answer: Own, result, cause: Option<&str>| {
         let (route, cause) = (route.cloned(), cause.map(str::to_owned));
-        Intake::Answer(Refusal { route, answer, result, cause })
+        ByHead::Refuse(Refusal { route, answer, result, cause })
     };
-    let head = session.req_header();
     let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     if !head.raw_path().starts_with(b"/") || !head.raw_path_is_utf8() {
         let answer = Own::new(400, "bad request").close();
@@ -82,63 +80,61 @@ pub(super) async fn take_in<'a>(core: &Core, session: &'a mut HttpSession, arriv
             return refuse(None, answer, DeliveryResult::BadRequest, Some(&error.to_string()));
         }
     };
-    let route = &route;
     if core.is_stopping() {
         let answer = Own::new(503, "try again").retry_after(COME_BACK).close();
-        return refuse(Some(route), answer, DeliveryResult::Busy, Some("the gateway is stopping"));
+        return refuse(Some(&route), answer, DeliveryResult::Busy, Some("the gateway is stopping"));
     }
     if route.provider.is_none() {
         if let Some(keyed) = core.routes.spelled_otherwise(host, head.uri.path()) {
             let cause = format!("only another spelling of the path of `{keyed}`");
-            return refuse(Some(route), Own::new(404, "no route"), DeliveryResult::NoRoute, Some(&cause));
+            return refuse(Some(&route), Own::new(404, "no route"), DeliveryResult::NoRoute, Some(&cause));
         }
-        return Intake::Pass(Arc::clone(route));
+        return ByHead::Pass(route);
     }
-    let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
-    if chunked && body::says_its_length(&session.get_headers_raw_bytes()) {
+    if head.headers.contains_key(header::TRANSFER_ENCODING) && body::says_its_length(&raw()) {
         let cause = "both `Content-Length` and `Transfer-Encoding`";
-        return refuse(Some(route), Own::new(400, "bad request").close(), DeliveryResult::BadRequest, Some(cause));
+        return refuse(Some(&route), Own::new(400, "bad request").close(), DeliveryResult::BadRequest, Some(cause));
     }
-    match method(route, session.req_header()) {
-        Taken::Passed => return Intake::Pass(Arc::clone(route)),
-        Taken::Delivered => {}
+    match method(&route, head) {
+        Taken::Passed => ByHead::Pass(route),
+        Taken::Delivered => ByHead::Read(route),
         Taken::Refused(cause) => {
-            let answer = Own::new(405, "method not allowed").allow(allowed(route));
-            return refuse(Some(route), answer, DeliveryResult::Refused, Some(&cause));
+            let answer = Own::new(405, "method not allowed").allow(allowed(&route));
+            refuse(Some(&route), answer, DeliveryResult::Refused, Some(&cause))
         }
     }
-    let read = body::read(session, &core.budget, route.config.max_body, core.body_timeout).await;
-    let body = match read {
-        Ok(body) => body,
-        Err(why) => {
-            let (answer, result, cause) = without_body(why);
-            return refuse(Some(route), answer.close(), result, Some(cause));
-        }
-    };
-    admit(route, session.req_header(), body, arrived)
 }
 
 /// Verifies a whole delivery and finds its events.
-fn admit<'a>(route: &Arc<ServedRoute>, head: &'a RequestHeader, body: body::Body, arrived: Instant) -> Intake<'a> {
-    let Some(provider) = &route.provider else { return Intake::Pass(Arc::clone(route)) };
+pub(super) fn admit<'a>(
+    route: &Arc<ServedRoute>,
+    head: &'a RequestHeader,
+    body: Body,
+    arrived: Instant,
+) -> Result<Incoming<'a>, Box<Refusal>> {
     let delivery = Delivery {
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
         body: &body.bytes,
     };
-    let verified = provider.verify(&delivery, SystemTime::now());
-    if let Err(failure) = verified {
-        route.metrics.unauthorized(failure.label());
-        if route.config.mode == Mode::Enforce {
-            return Intake::Answer(unauthorized(route, failure));
-        }
-    }
-    let extraction = if verified.is_ok() { provider.extract(&delivery) } else { unauthentic() };
-    Intake::Delivery(Incoming {
+    let (verified, extraction) = match &route.provider {
+        Some(provider) => match provider.verify(&delivery, SystemTime::now()) {
+            Ok(verified) => (Some(verified), provider.extract(&delivery)),
+            Err(failure) => {
+                route.metrics.unauthorized(failure.label());
+                if route.config.mode == Mode::Enforce {
+                    return Err(Box::new(unauthorized(route, failure)));
+                }
+                (None, unauthentic())
+            }
+        },
+        None => (None, unauthentic()),
+    };
+    Ok(Incoming {
         route: Arc::clone(route),
         extraction,
-        verified: verified.ok(),
+        verified,
         arrived,
         _budget: body.budget,
         body: body.bytes,
@@ -213,8 +209,9 @@ fn allowed(route: &ServedRoute) -> String {
     methods
 }
 
-fn without_body(why: NoBody) -> (Own, DeliveryResult, &'static str) {
-    match why {
+/// The answer to a delivery whose body could not be had.
+pub(super) fn without_body(route: &Arc<ServedRoute>, why: NoBody) -> Refusal {
+    let (answer, result, cause) = match why {
         NoBody::TooLarge => {
             (Own::new(413, "body too large"), DeliveryResult::TooLarge, "the body is longer than `max_body`")
         }
@@ -231,5 +228,6 @@ fn without_body(why: NoBody) -> (Own, DeliveryResult, &'static str) {
         NoBody::Broken => {
             (Own::new(400, "bad request"), DeliveryResult::BadRequest, "the body is broken or was cut off")
         }
-    }
+    };
+    Refusal { route: Some(Arc::clone(route)), answer: answer.close(), result, cause: Some(cause.to_owned()) }
 }

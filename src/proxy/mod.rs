@@ -1,6 +1,6 @@
 //! The way of a delivery, from the connection it comes over to its answer.
 //!
-//! `door` serves a provider's connection; `intake` takes a request in (with `routes` and `body`), `forward` takes the
+//! `door` serves a provider's connection; `intake` takes a request in (with `routes`, `received` and `body`), `forward` takes the
 //! delivery from claim to answer (with `inflight`, `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`,
 //! `unsettled` and `conclude`), `respond` writes the answer (one of the gateway's own is an `answer`; `hop` knows what
 //! belongs to one connection only), and `journal` tells about it. What is streamed through without a claim goes on to
@@ -18,6 +18,7 @@ mod intake;
 mod journal;
 mod lease;
 mod passing;
+mod received;
 mod request;
 mod respond;
 mod routes;

@@ -22,6 +22,7 @@ use super::Core;
 use super::answer::PLAIN_TEXT;
 use super::door::Kept;
 use super::journal::{self, Line};
+use super::received::{Caller, Received};
 use super::respond;
 use super::routes::ServedRoute;
 use super::upstream::Failure;
@@ -44,22 +45,11 @@ struct Request {
     arrived: Instant,
 }
 
-/// The session of a request whose head was read and whose body was not, as if nothing had been read of it. Pingora has
-/// no way to hand out what it read too much, but for what belongs to the next request on the connection: without its
-/// length and its coding, this one has no body, and all that came behind its head is such.
-pub(super) async fn unread(
-    mut session: HttpSession,
-    route: Arc<ServedRoute>,
-    arrived: Instant,
-) -> Option<ServerSession> {
+/// The session of a request whose head was read and whose body was not, as if nothing had been read of it.
+pub(super) async fn unread(session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<ServerSession> {
     let mut read = BytesMut::from(session.get_headers_raw_bytes());
-    for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION] {
-        session.req_header_mut().remove_header(&name);
-    }
-    session.set_server_keepalive(Some(0));
-    session.set_pipelining_enabled(true);
-    let (stream, behind) = session.reuse().await.ok().flatten()?.into_parts();
-    read.unsplit(behind.unwrap_or_default());
+    let Caller { stream, behind, .. } = Received::from(session, false).await?.caller;
+    read.unsplit(behind);
     let mut again = ServerSession::new_http1(stream);
     again.set_pipelined_prefix(read);
     again.set_connection_user_context(Some(Box::new(Request { route, arrived })));
@@ -72,7 +62,7 @@ pub(super) fn kept(stream: Stream, settings: Option<HttpPersistentSettings>) -> 
     settings?.apply_to_session(&mut session);
     let keepalive = session.get_keepalive();
     match session {
-        ServerSession::H1(session) => Some(Kept { stream: session.into_inner(), begun: None, keepalive }),
+        ServerSession::H1(session) => Some(Kept { stream: session.into_inner(), begun: BytesMut::new(), keepalive }),
         _ => None,
     }
 }

@@ -5,16 +5,16 @@
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
-use http::{Method, Version, header};
+use http::{Version, header};
 use pingora::http::ResponseHeader;
 use pingora::protocols::Stream;
 use pingora::protocols::http::date::get_cached_date;
-use pingora::protocols::http::v1::server::HttpSession;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::answer::Own;
 use super::door::Kept;
 use super::hop::{is_of_one_hop, nominated, put_header};
+use super::received::Caller;
 use super::upstream::Answer;
 
 /// The header that says what became of a delivery.
@@ -56,40 +56,26 @@ enum Framing {
 }
 
 /// Writes the reply. `keep`: the connection may be used on, as far as the gateway is concerned.
-pub(super) async fn write(mut session: HttpSession, reply: Reply, result: &str, keep: bool) -> Written {
-    let request = session.req_header();
-    let (version, to_head) = (request.version, request.method == Method::HEAD);
+pub(super) async fn write(caller: Caller, reply: Reply, result: &str, keep: bool) -> Written {
+    let Caller { mut stream, behind, all_read, keepalive, version, wants_head } = caller;
     let framing = match &reply {
         Reply::Relay(answer) => answer.head().map_or(Framing::NoBody, |head| framing(head, version)),
         Reply::Own(_) => Framing::Length,
     };
     let closes = matches!(&reply, Reply::Own(own) if own.closes()) || framing == Framing::Close;
-    let all_read = session.is_body_done();
-    let keepalive = session.get_keepalive_timeout();
-    let (mut stream, begun, keeps) = if keep && !closes && all_read && session.will_keepalive() {
-        // What has come of a next request is kept with the connection (RFC 9112, section 9.3.2).
-        session.set_pipelining_enabled(true);
-        match session.reuse().await {
-            Ok(Some(reusable)) => {
-                let (stream, begun) = reusable.into_parts();
-                (stream, begun, true)
-            }
-            Ok(None) | Err(_) => return Written { sent: None, kept: None },
-        }
-    } else {
-        (session.into_inner(), None, false)
-    };
+    let keeps = keep && !closes && all_read && keepalive.is_some();
     let connection = match (keeps, version) {
         (false, _) => Some("close"),
         (true, Version::HTTP_10) => Some("keep-alive"),
         (true, _) => None,
     };
     let sent = match reply {
-        Reply::Own(own) => write_own(&mut stream, &own, result, connection, to_head).await,
+        Reply::Own(own) => write_own(&mut stream, &own, result, connection, wants_head).await,
         Reply::Relay(answer) => relay(&mut stream, answer, result, connection, framing).await,
     };
     if keeps && sent.is_some() {
-        return Written { sent, kept: Some(Kept { stream, begun, keepalive }) };
+        // What has come of a next request is kept with the connection (RFC 9112, section 9.3.2).
+        return Written { sent, kept: Some(Kept { stream, begun: behind, keepalive }) };
     }
     end(stream, all_read || sent == Some(408)).await;
     Written { sent, kept: None }
@@ -126,12 +112,12 @@ async fn write_own(
     own: &Own,
     result: &str,
     connection: Option<&str>,
-    to_head: bool,
+    wants_head: bool,
 ) -> Option<u16> {
     let mut wire = BytesMut::with_capacity(512);
     own.put_head(&mut wire);
     put_end_of_head(&mut wire, result, connection, true);
-    if !to_head {
+    if !wants_head {
         wire.put_slice(own.body());
     }
     send(stream, &wire).await?;

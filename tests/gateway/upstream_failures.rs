@@ -39,7 +39,8 @@ fn redirects_and_switches_of_protocol_are_neither_followed_nor_relayed() {
             ("101", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n"),
         ] {
             let before = upstream.count();
-            upstream.script([Answer::bytes(head.as_bytes()).and_close()]);
+            let answer = Answer::bytes(head.as_bytes());
+            upstream.script([if name == "101" { answer.and_close() } else { answer }]);
             let delivery = provider::stripe(&format!("evt_{name}"));
             let answer = gateway.send(&delivery).expect(502, "first");
             assert_eq!(answer.header("location"), None);
