@@ -16,6 +16,9 @@ pub(super) fn is_of_one_hop(name: &[u8], nominated: &[&str]) -> bool {
 /// The fields that `Connection` names as belonging to it. A sender that names the host or a signature there would have
 /// the handler lose what it needs to verify, so those stay.
 pub(super) fn nominated(headers: &HeaderMap) -> Vec<&str> {
+    if !headers.contains_key(header::CONNECTION) {
+        return Vec::new();
+    }
     let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let names = values.flat_map(|value| value.split(',')).map(str::trim);
     names
