@@ -13,25 +13,28 @@ use data_encoding::HEXLOWER;
 ///
 /// Release, renewal and promotion touch a key only while it carries the token they were made for.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Token(String);
+pub struct Token([u8; 32]);
 
 impl Token {
     /// A token nobody else has.
     #[must_use]
     pub fn fresh() -> Self {
-        Self(HEXLOWER.encode(&rand::random::<[u8; 16]>()))
+        let mut digits = [0; 32];
+        HEXLOWER.encode_mut(&rand::random::<[u8; 16]>(), &mut digits);
+        Self(digits)
     }
 
     /// The token as it stands in a stored value.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        // Hexadecimal digits are text.
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Token {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(self.as_str())
     }
 }
 
@@ -158,12 +161,12 @@ pub enum Settlement {
 /// `1c:<token>` claimed, `1s:<token>` sending, `1d:<milliseconds since 1970>:<status>` done,
 /// `1u:<milliseconds since 1970>` done with an unknown outcome. Whoever reads anything else must treat the store as
 /// unavailable: a newer version may mean what this one cannot guess.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// `1c:`
-    Claimed(Token),
-    /// `1s:`
-    Sending(Token),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// `1c:`, with its owner.
+    Claimed(&'a str),
+    /// `1s:`, with its owner.
+    Sending(&'a str),
     /// `1d:` and `1u:`
     Done(Record),
 }
@@ -173,34 +176,21 @@ pub enum Value {
 #[error("the stored value `{0}` is not one that this version of hookonce writes")]
 pub struct UnreadableValue(String);
 
-impl fmt::Display for Value {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Claimed(token) => write!(out, "1c:{}", token.as_str()),
-            Self::Sending(token) => write!(out, "1s:{}", token.as_str()),
-            Self::Done(Record { at, result }) => {
-                let at = at.map_or(0, milliseconds);
-                match result {
-                    Recorded::Delivered(status) => write!(out, "1d:{at}:{status}"),
-                    Recorded::Unknown => write!(out, "1u:{at}"),
-                }
-            }
-        }
-    }
-}
-
-impl std::str::FromStr for Value {
-    type Err = UnreadableValue;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl<'a> Value<'a> {
+    /// Reads what is stored.
+    ///
+    /// # Errors
+    ///
+    /// What is not of version 1, or not whole.
+    pub fn read(text: &'a str) -> Result<Self, UnreadableValue> {
         let unreadable = || UnreadableValue(text.chars().take(80).collect());
         let time = |text: &str| {
             let at: u64 = text.parse().map_err(|_| unreadable())?;
             Ok((at > 0).then(|| UNIX_EPOCH + Duration::from_millis(at)))
         };
         match text.split_once(':') {
-            Some(("1c", token)) if !token.is_empty() => Ok(Self::Claimed(Token(token.to_owned()))),
-            Some(("1s", token)) if !token.is_empty() => Ok(Self::Sending(Token(token.to_owned()))),
+            Some(("1c", owner)) if !owner.is_empty() => Ok(Self::Claimed(owner)),
+            Some(("1s", owner)) if !owner.is_empty() => Ok(Self::Sending(owner)),
             Some(("1u", at)) => Ok(Self::Done(Record { at: time(at)?, result: Recorded::Unknown })),
             Some(("1d", rest)) => {
                 let (at, status) = rest.split_once(':').ok_or_else(unreadable)?;
@@ -210,7 +200,37 @@ impl std::str::FromStr for Value {
             _ => Err(unreadable()),
         }
     }
+
+    /// Appends the value as it is stored to `text`.
+    pub fn write_to(self, text: &mut String) {
+        let (version, owner) = match self {
+            Self::Claimed(owner) => ("1c:", owner),
+            Self::Sending(owner) => ("1s:", owner),
+            Self::Done(Record { result: Recorded::Delivered(_), .. }) => ("1d:", ""),
+            Self::Done(Record { result: Recorded::Unknown, .. }) => ("1u:", ""),
+        };
+        text.push_str(version);
+        text.push_str(owner);
+        if let Self::Done(Record { at, result }) = self {
+            text.push_str(itoa::Buffer::new().format(at.map_or(0, milliseconds)));
+            if let Recorded::Delivered(status) = result {
+                text.push(':');
+                text.push_str(itoa::Buffer::new().format(status));
+            }
+        }
+    }
+
+    /// The value as it is stored.
+    #[must_use]
+    pub fn text(self) -> String {
+        let mut text = String::with_capacity(LONGEST_VALUE);
+        self.write_to(&mut text);
+        text
+    }
 }
+
+/// How many bytes a value takes that this process writes.
+pub const LONGEST_VALUE: usize = 36;
 
 /// Milliseconds since 1970, as they stand in a stored value.
 #[must_use]
@@ -226,20 +246,22 @@ mod tests {
     #[test]
     fn values_are_read_back_as_they_were_written() {
         let at = Some(UNIX_EPOCH + Duration::from_millis(1_760_000_000_123));
+        let token = Token::fresh();
         for value in [
-            Value::Claimed(Token::fresh()),
-            Value::Sending(Token::fresh()),
+            Value::Claimed(token.as_str()),
+            Value::Sending(token.as_str()),
             Value::Done(Record { at, result: Recorded::Delivered(204) }),
             Value::Done(Record { at, result: Recorded::Unknown }),
         ] {
-            assert_eq!(value.to_string().parse(), Ok(value));
+            assert_eq!(Value::read(&value.text()), Ok(value));
+            assert!(value.text().len() <= LONGEST_VALUE, "{value:?}");
         }
     }
 
     #[test]
     fn a_value_of_another_version_is_refused() {
         for text in ["", "1", "1c:", "1d:1760000000123", "1d:x:200", "1u:", "2c:abc", "true"] {
-            assert!(text.parse::<Value>().is_err(), "`{text}` was read");
+            assert!(Value::read(text).is_err(), "`{text}` was read");
         }
     }
 

@@ -5,23 +5,35 @@
 
 use std::time::Duration;
 
-use crate::claim::{Forgotten, Found, Record, Recorded, Standing, State, Terms, Token, Value};
+use crate::claim::{Forgotten, Found, Record, Recorded, Standing, State, Terms, Token, UnreadableValue, Value};
+
+/// What a store holds under a key: the value as it stands there, and how long it holds.
+pub(super) struct Held {
+    pub(super) text: String,
+    pub(super) remaining: Duration,
+}
+
+impl Held {
+    pub(super) fn value(&self) -> Result<Value<'_>, UnreadableValue> {
+        Value::read(&self.text)
+    }
+}
 
 /// What is known of an event whose owner died while sending it: nobody wrote down when.
 const SENDER_DIED: Record = Record { at: None, result: Recorded::Unknown };
 
 /// What a claim attempt by `ours` found, where the value alone tells. `None`: the time that is left decides.
-pub(super) fn found_at_once(value: &Value, ours: &Token) -> Option<Found> {
+pub(super) fn found_at_once(value: Value<'_>, ours: &Token) -> Option<Found> {
     match value {
-        Value::Claimed(owner) | Value::Sending(owner) if owner == ours => Some(Found::Claimed),
+        Value::Claimed(owner) | Value::Sending(owner) if owner == ours.as_str() => Some(Found::Claimed),
         Value::Claimed(_) => Some(Found::Held),
-        Value::Done(record) => Some(Found::Done(*record)),
+        Value::Done(record) => Some(Found::Done(record)),
         Value::Sending(_) => None,
     }
 }
 
 /// What a claim attempt by `ours` found.
-pub(super) fn found(value: &Value, remaining: Duration, ours: &Token, terms: Terms) -> Found {
+pub(super) fn found(value: Value<'_>, remaining: Duration, ours: &Token, terms: Terms) -> Found {
     found_at_once(value, ours).unwrap_or_else(|| match sender_died(remaining, terms) {
         true => Found::Done(SENDER_DIED),
         false => Found::Held,
@@ -29,18 +41,18 @@ pub(super) fn found(value: &Value, remaining: Duration, ours: &Token, terms: Ter
 }
 
 /// A key as it stands.
-pub(super) fn standing(value: &Value, remaining: Duration, terms: Terms) -> Standing {
+pub(super) fn standing(value: Value<'_>, remaining: Duration, terms: Terms) -> Standing {
     let state = match value {
         Value::Claimed(_) => State::Claimed,
         Value::Sending(_) if sender_died(remaining, terms) => State::Done(SENDER_DIED),
         Value::Sending(_) => State::Sending,
-        Value::Done(record) => State::Done(*record),
+        Value::Done(record) => State::Done(record),
     };
     Standing { state, remaining }
 }
 
 /// What is to become of a key that a person wants forgotten. `Freed` stands only once that is written.
-pub(super) fn forgotten(value: &Value, remaining: Duration, terms: Terms, force: bool) -> Forgotten {
+pub(super) fn forgotten(value: Value<'_>, remaining: Duration, terms: Terms, force: bool) -> Forgotten {
     let standing = standing(value, remaining, terms);
     match standing.state {
         State::Claimed | State::Sending if !force => Forgotten::Open(standing),
@@ -65,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_sender_is_dead_once_a_whole_lease_has_passed_without_renewal() {
-        let value = Value::Sending(Token::fresh());
+        let owner = Token::fresh();
+        let value = Value::Sending(owner.as_str());
         let alive_until = TERMS.window - TERMS.lease;
         let just_less = alive_until - Duration::from_millis(1);
         for (remaining, state) in [
@@ -74,19 +87,19 @@ mod tests {
             (just_less, State::Done(SENDER_DIED)),
             (Duration::ZERO, State::Done(SENDER_DIED)),
         ] {
-            let standing = standing(&value, remaining, TERMS);
+            let standing = standing(value, remaining, TERMS);
             assert_eq!(standing, Standing { state, remaining }, "with {remaining:?} left");
         }
         let other = Token::fresh();
-        assert_eq!(found(&value, alive_until, &other, TERMS), Found::Held);
-        assert_eq!(found(&value, just_less, &other, TERMS), Found::Done(SENDER_DIED));
+        assert_eq!(found(value, alive_until, &other, TERMS), Found::Held);
+        assert_eq!(found(value, just_less, &other, TERMS), Found::Done(SENDER_DIED));
     }
 
     #[test]
     fn an_owner_finds_its_own_key_claimed() {
         let ours = Token::fresh();
-        for value in [Value::Claimed(ours.clone()), Value::Sending(ours.clone())] {
-            assert_eq!(found_at_once(&value, &ours), Some(Found::Claimed), "{value}");
+        for value in [Value::Claimed(ours.as_str()), Value::Sending(ours.as_str())] {
+            assert_eq!(found_at_once(value, &ours), Some(Found::Claimed), "{value:?}");
         }
     }
 

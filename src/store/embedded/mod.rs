@@ -63,10 +63,10 @@ impl EmbeddedStore {
         &self,
         key: &EventKey,
         token: &Token,
-        value: Value,
+        value: Value<'_>,
         duration: Duration,
     ) -> Result<bool, StoreError> {
-        let (key, token) = (key.clone(), token.clone());
+        let (key, token, value) = (key.clone(), token.clone(), value.text());
         self.writer.run(move |table| table.replace(key.as_str(), &token, &value, duration)).await?
     }
 }
@@ -103,7 +103,7 @@ impl ClaimStore for EmbeddedStore {
     }
 
     async fn promote(&self, key: &EventKey, token: &Token, window: Duration) -> Result<bool, StoreError> {
-        self.replace(key, token, Value::Sending(token.clone()), window).await
+        self.replace(key, token, Value::Sending(token.as_str()), window).await
     }
 
     async fn look(&self, key: &EventKey, terms: Terms) -> Result<Option<Standing>, StoreError> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use crate::claim::{self, Forgotten, Found, Record, Standing, Terms, Token, Value};
-use crate::store::reading::{forgotten, found, milliseconds, standing};
+use crate::store::reading::{Held, forgotten, found, milliseconds, standing};
 use crate::store::{OpenError, StoreError};
 
 /// `user_version` of the file: which layout it has.
@@ -86,7 +86,7 @@ impl Table {
 
     pub(super) fn claim(&self, key: &str, token: &Token, terms: Terms) -> Result<Found, StoreError> {
         let now = self.clock.now();
-        let claimed = Value::Claimed(token.clone()).to_string();
+        let claimed = Value::Claimed(token.as_str()).text();
         let taken = self.execute(
             "INSERT INTO keys (key, value, ends_at) VALUES (?1, ?2, ?3)
              ON CONFLICT (key) DO UPDATE SET value = excluded.value, ends_at = excluded.ends_at
@@ -97,12 +97,12 @@ impl Table {
             return Ok(Found::Claimed);
         }
         // The statement before has seen a row that holds, at the same moment and in the same transaction.
-        let (value, remaining) = self.read(key, now)?.ok_or_else(vanished)?;
-        Ok(found(&value, remaining, token, terms))
+        let held = self.read(key, now)?.ok_or_else(vanished)?;
+        Ok(found(held.value()?, held.remaining, token, terms))
     }
 
     pub(super) fn settle_done(&self, key: &str, record: Record, window: Duration) -> Result<(), StoreError> {
-        let done = Value::Done(record).to_string();
+        let done = Value::Done(record).text();
         self.execute(
             "INSERT INTO keys (key, value, ends_at) VALUES (?1, ?2, ?3)
              ON CONFLICT (key) DO UPDATE SET value = excluded.value, ends_at = excluded.ends_at",
@@ -116,14 +116,14 @@ impl Table {
         &self,
         key: &str,
         token: &Token,
-        value: &Value,
+        value: &str,
         duration: Duration,
     ) -> Result<bool, StoreError> {
         let now = self.clock.now();
         let (claimed, sending) = written_by(token);
         self.execute(
             "UPDATE keys SET value = ?4, ends_at = ?5 WHERE key = ?1 AND value IN (?2, ?3) AND ends_at > ?6",
-            params![key, claimed, sending, value.to_string(), now.saturating_add(milliseconds(duration)), now],
+            params![key, claimed, sending, value, now.saturating_add(milliseconds(duration)), now],
         )
     }
 
@@ -147,14 +147,14 @@ impl Table {
     }
 
     pub(super) fn look(&self, key: &str, terms: Terms) -> Result<Option<Standing>, StoreError> {
-        let found = self.read(key, self.clock.now())?;
-        Ok(found.map(|(value, remaining)| standing(&value, remaining, terms)))
+        let held = self.read(key, self.clock.now())?;
+        held.map(|held| Ok(standing(held.value()?, held.remaining, terms))).transpose()
     }
 
     /// Runs inside the writer's transaction: nobody changes the row between the look and the removal.
     pub(super) fn forget(&self, key: &str, terms: Terms, force: bool) -> Result<Forgotten, StoreError> {
-        let Some((value, remaining)) = self.read(key, self.clock.now())? else { return Ok(Forgotten::Absent) };
-        let decided = forgotten(&value, remaining, terms, force);
+        let Some(held) = self.read(key, self.clock.now())? else { return Ok(Forgotten::Absent) };
+        let decided = forgotten(held.value()?, held.remaining, terms, force);
         if matches!(decided, Forgotten::Freed(_)) {
             self.execute("DELETE FROM keys WHERE key = ?1", params![key])?;
         }
@@ -174,7 +174,7 @@ impl Table {
             .execute(params![self.clock.now(), i64::try_from(most).unwrap_or(i64::MAX)])
     }
 
-    fn read(&self, key: &str, now: i64) -> Result<Option<(Value, Duration)>, StoreError> {
+    fn read(&self, key: &str, now: i64) -> Result<Option<Held>, StoreError> {
         let row: Option<(String, i64)> = self
             .connection
             .prepare_cached("SELECT value, ends_at FROM keys WHERE key = ?1 AND ends_at > ?2")
@@ -182,7 +182,7 @@ impl Table {
             .map_err(|error| refused(&error))?;
         let Some((text, ends_at)) = row else { return Ok(None) };
         let remaining = Duration::from_millis(u64::try_from(ends_at.saturating_sub(now)).unwrap_or(0));
-        Ok(Some((text.parse()?, remaining)))
+        Ok(Some(Held { text, remaining }))
     }
 
     /// Carries out a statement on one key and answers whether it changed it.
@@ -222,7 +222,7 @@ fn foreign(path: &Path) -> OpenError {
 
 /// The two values that the owner of `token` may have written.
 fn written_by(token: &Token) -> (String, String) {
-    (Value::Claimed(token.clone()).to_string(), Value::Sending(token.clone()).to_string())
+    (Value::Claimed(token.as_str()).text(), Value::Sending(token.as_str()).text())
 }
 
 pub(super) fn refused(error: &rusqlite::Error) -> StoreError {

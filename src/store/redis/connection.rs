@@ -8,14 +8,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::redis::aio::{ConnectionLike, MultiplexedConnection};
+use ::redis::aio::MultiplexedConnection;
 use ::redis::io::tcp::TcpSettings;
-use ::redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, Value, cmd};
+use ::redis::{Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value, cmd};
 use arc_swap::ArcSwapOption;
 use tokio::sync::Mutex;
 
+use super::commands::{Commands, Keys, Replies};
 use super::durability::{Durability, Fault, Report, Verdict};
+use super::replies::{code, refusal, text};
 use super::scripts;
+use super::wire::{self, Wire};
 use super::witness::Witness;
 use crate::config;
 use crate::metrics::Metrics;
@@ -27,6 +30,7 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 pub(super) struct Connector {
     client: Client,
     timeout: Duration,
+    pub(super) keys: Keys,
     pub(super) durability: Durability,
     pub(super) witness: Witness,
     current: ArcSwapOption<Link>,
@@ -36,7 +40,7 @@ pub(super) struct Connector {
 
 /// A connection with a face: two of them can be told apart.
 pub(super) struct Link {
-    connection: MultiplexedConnection,
+    wire: Wire,
     opened: Instant,
 }
 
@@ -67,6 +71,7 @@ impl Connector {
         Ok(Self {
             client: Client::open(info).map_err(unusable)?,
             timeout: config.timeout,
+            keys: Keys::new(&config.prefix),
             durability: Durability::new(config.persistence, Arc::clone(&metrics)),
             witness: Witness::new(metrics),
             current: ArcSwapOption::empty(),
@@ -119,7 +124,7 @@ impl Connector {
             Verdict::Refuse(fault) => return Err(StoreError::NotDurable(fault)),
             Verdict::AskAgain => {}
         }
-        self.inspect(&link).await?;
+        Box::pin(self.inspect(&link)).await?;
         match self.durability.fault() {
             None => Ok(link),
             Some(fault) => Err(StoreError::NotDurable(fault)),
@@ -128,46 +133,55 @@ impl Connector {
 
     /// Asks the server anew whether it is durable.
     pub(super) async fn inspect(&self, link: &Arc<Link>) -> Result<Option<bool>, StoreError> {
-        let replies = self.trip(link, &pipeline([cmd("INFO")])).await?;
-        Ok(self.durability.learn(&Report::read(replies.first().and_then(text))))
+        let replies = self.trip(link, &Commands::One(cmd("INFO"))).await?;
+        Ok(self.durability.learn(&Report::read(replies.as_slice().first().and_then(text))))
     }
 
     /// Sends all commands in one write and answers with one reply for each, some of which may be errors. If the
     /// server has lost the scripts, it gets them again together with the commands that missed them.
-    pub(super) async fn run(&self, link: &Arc<Link>, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let mut replies = self.trip(link, commands).await?;
-        let missed: Vec<usize> =
-            (0..replies.len()).filter(|index| code(&replies[*index]) == Some("NOSCRIPT")).collect();
-        if !missed.is_empty() {
-            let loads: Vec<Cmd> = scripts::load_all().collect();
-            let skip = loads.len();
-            let again = missed.iter().filter_map(|index| commands.cmd_iter().nth(*index).cloned());
-            let second = self.trip(link, &pipeline(loads.into_iter().chain(again))).await?;
-            for (index, reply) in missed.into_iter().zip(second.into_iter().skip(skip)) {
-                replies[index] = reply;
-            }
+    pub(super) async fn run(&self, link: &Arc<Link>, commands: &Commands) -> Result<Replies, StoreError> {
+        let replies = self.trip(link, commands).await?;
+        if replies.as_slice().iter().any(missed_its_script) {
+            return Box::pin(self.run_with_scripts(link, commands, replies)).await;
         }
         Ok(replies)
     }
 
-    async fn trip(&self, link: &Arc<Link>, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
+    async fn run_with_scripts(
+        &self,
+        link: &Arc<Link>,
+        commands: &Commands,
+        mut replies: Replies,
+    ) -> Result<Replies, StoreError> {
+        let missed = |(index, reply): (usize, &Value)| missed_its_script(reply).then_some(index);
+        let missed: Vec<usize> = replies.as_slice().iter().enumerate().filter_map(missed).collect();
+        let loads: Vec<Cmd> = scripts::load_all().collect();
+        let skip = loads.len();
+        let again = missed.iter().filter_map(|index| commands.get(*index).cloned());
+        let second = self.trip(link, &loads.into_iter().chain(again).collect()).await?;
+        for (index, reply) in missed.into_iter().zip(&second.as_slice()[skip..]) {
+            replies.as_mut_slice()[index] = reply.clone();
+        }
+        Ok(replies)
+    }
+
+    async fn trip(&self, link: &Arc<Link>, commands: &Commands) -> Result<Replies, StoreError> {
         let mut unanswered = Unanswered { connector: self, link, since: Instant::now(), answered: false };
-        let mut connection = link.connection.clone();
-        let replies = connection.req_packed_commands(commands, 0, commands.len()).await;
+        let replies = send(link.wire.connection.clone(), commands).await;
         unanswered.answered = true;
         drop(unanswered);
         match replies {
-            Ok(replies) if replies.len() == commands.len() => {
+            Ok(replies) if replies.as_slice().len() == commands.len() => {
                 let elsewhere = |reply| matches!(code(reply), Some("READONLY" | "LOADING" | "MASTERDOWN" | "NOAUTH"));
                 // A server that stays that way must not be connected to anew with every operation.
-                if link.opened.elapsed() >= BACK_OFF && replies.iter().any(elsewhere) {
+                if replies.as_slice().iter().any(elsewhere) && link.opened.elapsed() >= BACK_OFF {
                     self.give_up(link);
                 }
                 Ok(replies)
             }
             Ok(replies) => {
                 self.give_up(link);
-                let counts = format!("{} replies to {} commands", replies.len(), commands.len());
+                let counts = format!("{} replies to {} commands", replies.as_slice().len(), commands.len());
                 Err(StoreError::Unreachable(counts))
             }
             Err(error) => {
@@ -192,9 +206,9 @@ impl Connector {
             return Err(error.clone());
         }
         let error = match self.connect_in_time().await {
-            Ok((connection, report)) => {
+            Ok((wire, report)) => {
                 self.durability.learn(&report);
-                let link = Arc::new(Link { connection, opened: Instant::now() });
+                let link = Arc::new(Link { wire, opened: Instant::now() });
                 self.current.store(Some(Arc::clone(&link)));
                 *failed = None;
                 return Ok(link);
@@ -206,37 +220,36 @@ impl Connector {
         Err(error)
     }
 
-    async fn connect_in_time(&self) -> Result<(MultiplexedConnection, Report), Refusal> {
+    async fn connect_in_time(&self) -> Result<(Wire, Report), Refusal> {
         let connecting = tokio::time::timeout(self.timeout, self.connect());
         connecting.await.unwrap_or(Err(Refusal::Unavailable(StoreError::TimedOut)))
     }
 
-    async fn connect(&self) -> Result<(MultiplexedConnection, Report), Refusal> {
-        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    async fn connect(&self) -> Result<(Wire, Report), Refusal> {
         let broken = |error: RedisError| match error.kind() {
             ErrorKind::AuthenticationFailed => Refusal::Unfit(Fault::Denied("the password is wrong".to_owned())),
             _ => Refusal::Unavailable(unavailable(&error)),
         };
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(broken)?;
-        let commands = pipeline([cmd("INFO")].into_iter().chain(scripts::load_all()));
-        let replies = connection.req_packed_commands(&commands, 0, commands.len()).await.map_err(broken)?;
+        let wire = wire::open(&self.client).await.map_err(broken)?;
+        let commands = [cmd("INFO")].into_iter().chain(scripts::load_all()).collect();
+        let replies = send(wire.connection.clone(), &commands).await.map_err(broken)?;
+        let replies = replies.as_slice();
         let report = Report::read(replies.first().and_then(text));
         if let Some(fault) = report.too_old {
             return Err(Refusal::Unfit(fault));
         }
-        if let Some(question) = self.witness.question() {
-            let asked = pipeline([question]);
-            let answers = connection.req_packed_commands(&asked, 0, asked.len()).await.map_err(broken)?;
-            answers.iter().for_each(|answer| self.witness.hear(answer));
+        if let Some(question) = self.witness.question(&self.keys) {
+            let answers = send(wire.connection.clone(), &Commands::One(question)).await.map_err(broken)?;
+            answers.as_slice().iter().for_each(|answer| self.witness.hear(answer));
         }
         // INFO may be forbidden. Without the scripts nothing works.
         match replies.iter().skip(1).find_map(refusal) {
-            None => Ok((connection, report)),
+            None => Ok((wire, report)),
             Some(error) if replies.iter().skip(1).any(|reply| matches!(code(reply), Some("NOAUTH" | "NOPERM"))) => {
                 Err(Refusal::Unfit(Fault::Denied(error)))
             }
             // A server that is still loading its data says already that it would evict it.
-            Some(_) if !self.durability.forbids_start(&report).is_empty() => Ok((connection, report)),
+            Some(_) if !self.durability.forbids_start(&report).is_empty() => Ok((wire, report)),
             Some(error) => Err(Refusal::Unavailable(StoreError::Refused(error))),
         }
     }
@@ -259,13 +272,16 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-pub(super) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
-    let commands = commands.into_iter();
-    let mut pipeline = Pipeline::with_capacity(commands.size_hint().0);
-    for command in commands {
-        pipeline.add_command(command);
-    }
-    pipeline
+/// One write, and one reply for each command, errors among them.
+async fn send(mut connection: MultiplexedConnection, commands: &Commands) -> RedisResult<Replies> {
+    Ok(match commands {
+        Commands::One(command) => Replies::One(connection.send_packed_command(command).await?),
+        Commands::Many(commands) => Replies::Many(connection.send_packed_commands(commands, 0, commands.len()).await?),
+    })
+}
+
+fn missed_its_script(reply: &Value) -> bool {
+    code(reply) == Some("NOSCRIPT")
 }
 
 fn unavailable(error: &RedisError) -> StoreError {
@@ -273,33 +289,5 @@ fn unavailable(error: &RedisError) -> StoreError {
         (true, _) => StoreError::TimedOut,
         (_, ErrorKind::Server(_) | ErrorKind::Extension) => StoreError::Refused(error.to_string()),
         _ => StoreError::Unreachable(error.to_string()),
-    }
-}
-
-/// The error's code, if the reply is one.
-fn code(reply: &Value) -> Option<&str> {
-    match reply {
-        Value::ServerError(error) => Some(error.code()),
-        _ => None,
-    }
-}
-
-/// The error as Redis sent it, if the reply is one.
-pub(super) fn refusal(reply: &Value) -> Option<String> {
-    match reply {
-        Value::ServerError(error) => Some(match error.details() {
-            Some(details) => format!("{} {details}", error.code()),
-            None => error.code().to_owned(),
-        }),
-        _ => None,
-    }
-}
-
-/// The reply's text, if it has one.
-fn text(reply: &Value) -> Option<&str> {
-    match reply {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
-        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
-        _ => None,
     }
 }

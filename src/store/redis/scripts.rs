@@ -9,19 +9,13 @@ use ::redis::{Cmd, cmd};
 
 pub(super) struct Script {
     source: &'static str,
-    hash: String,
+    /// What it is called by.
+    pub(super) hash: String,
 }
 
 impl Script {
     fn new(source: &'static str) -> Self {
         Self { source, hash: ::redis::Script::new(source).get_hash().to_owned() }
-    }
-
-    /// The call of this script on `key`, to which its arguments are added.
-    pub(super) fn on(&self, key: &str) -> Cmd {
-        let mut call = cmd("EVALSHA");
-        call.arg(&self.hash).arg(1).arg(key);
-        call
     }
 }
 

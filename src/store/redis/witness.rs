@@ -9,8 +9,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ::redis::{Cmd, Value, cmd};
+use ::redis::{Cmd, Value};
 
+use super::commands::Keys;
+use crate::event::EventKey;
 use crate::metrics::Metrics;
 
 pub(super) struct Witness {
@@ -20,7 +22,7 @@ pub(super) struct Witness {
 
 /// A record that Redis has acknowledged, until the window ends in which it must be there.
 struct Record {
-    key: String,
+    key: EventKey,
     until: Instant,
 }
 
@@ -30,18 +32,17 @@ impl Witness {
     }
 
     /// Redis has acknowledged this record.
-    pub(super) fn remember(&self, key: String, window: Duration) {
+    pub(super) fn remember(&self, key: &EventKey, window: Duration) {
         let Some(until) = Instant::now().checked_add(window) else { return };
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Record { key, until });
+        let record = Record { key: key.clone(), until };
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
     }
 
     /// Asks whether the newest record is there, if there must be one.
-    pub(super) fn question(&self) -> Option<Cmd> {
+    pub(super) fn question(&self, keys: &Keys) -> Option<Cmd> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let record = newest.as_ref().filter(|record| record.until > Instant::now())?;
-        let mut exists = cmd("EXISTS");
-        exists.arg(&record.key);
-        Some(exists)
+        Some(keys.exists(&record.key))
     }
 
     /// Takes in the answer. Anything but a plain "no" says nothing: a server may be loading, or may not tell.
