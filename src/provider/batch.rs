@@ -10,7 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json_path::{NormalizedPath, PathElement};
 
-use super::outline::Text;
+use super::outline::Document;
 
 /// How to make a body that holds only some of a delivery's events.
 ///
@@ -98,16 +98,15 @@ impl Batch {
     pub fn of_elements(body: &Bytes, elements: &[&NormalizedPath<'_>]) -> Option<Self> {
         let (last, array) = elements.first()?.iter().as_slice().split_last()?;
         last.as_index()?;
-        let mut text = Text::document(body)?;
+        let document = Document::read(body).ok()?;
+        let mut text = document.root();
         for step in array {
             text = match step {
-                PathElement::Name(name) => {
-                    text.object()?.into_iter().find(|member| member.name == *name).map(|member| member.value)?
-                }
-                PathElement::Index(index) => text.array()?.into_iter().nth(*index)?,
+                PathElement::Name(name) => text.object()?.find(|member| member.is_named(name))?.value,
+                PathElement::Index(index) => text.array()?.nth(*index)?,
             };
         }
-        let places = text.array()?;
+        let places: Vec<_> = text.array()?.collect();
         let all_in_order = elements.iter().enumerate().all(|(index, element)| {
             element.iter().as_slice().split_last() == Some((&PathElement::Index(index), array))
         });
