@@ -98,7 +98,7 @@ impl Joining {
 fn encode_into(key: &mut String, part: &str) {
     let start = key.len();
     let mut rest = part;
-    while let Some(at) = rest.bytes().position(is_escaped) {
+    while let Some(at) = rest.bytes().position(|byte| ESCAPED[usize::from(byte)]) {
         let (plain, escaped) = rest.split_at(at);
         key.push_str(plain);
         key.push('%');
@@ -114,9 +114,16 @@ fn encode_into(key: &mut String, part: &str) {
     }
 }
 
-fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'%' | b':' | b'#' | b' ' | 0..=0x1f | 0x7f)
-}
+/// By byte: every byte of every key is looked up here.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        escaped[byte] = matches!(byte as u8, b'%' | b':' | b'#' | b' ' | 0..=0x1f | 0x7f);
+        byte += 1;
+    }
+    escaped
+};
 
 /// The SHA-256 of `bytes` in lower-case hexadecimal, as it stands in a key.
 #[must_use]

@@ -13,7 +13,7 @@ use super::query;
 use super::tree::{self, Path};
 use super::{AuthFailure, Batch, Delivery, Extraction, Provider, Verified};
 use crate::config::{KeyPart, KeySource};
-use crate::event::{Event, EventKey, Unkeyed};
+use crate::event::{Event, EventKey, Joining, Unkeyed};
 
 /// A compiled `key` list, with the `events` path where the route has one.
 #[derive(Debug)]
@@ -115,12 +115,12 @@ impl Recipe {
     }
 
     fn key(&self, delivery: &Delivery<'_>, content: Content<'_>) -> Result<EventKey, Unkeyed> {
-        let mut texts = Vec::with_capacity(self.parts.len());
+        let mut key = Joining::under(&self.namespace);
         let mut from_delivery = false;
         for part in &self.parts {
             let text = part.text(delivery, content)?;
             from_delivery |= text.is_some() && !matches!(part.source, Source::Literal(_));
-            texts.push(text);
+            key.add(text.as_deref());
         }
         // Literals alone would make one event of everything.
         if !from_delivery {
@@ -128,7 +128,7 @@ impl Recipe {
                 self.parts.first().map_or_else(|| "key".to_owned(), |part| part.written.clone()),
             ));
         }
-        Ok(EventKey::new(&self.namespace, texts.iter().map(Option::as_deref)))
+        Ok(key.finish())
     }
 }
 

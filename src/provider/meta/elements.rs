@@ -12,14 +12,12 @@
 //!
 //! So whatever a delivery holds is in some part of it, and a part read again holds the very events it was made for.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
 use bytes::Bytes;
 
-use super::super::batch::{Node, Slot};
+use super::super::batch::{Companions, Node, Slot};
 use super::super::outline::{Document, Member, Text};
 use super::super::{Batch, Extraction};
+use super::contacts::Contacts;
 use super::keys::{self, Element, Field, Fields};
 use crate::event::{Event, Unkeyed};
 
@@ -27,20 +25,6 @@ const ENTRY: &str = "entry[]";
 const CHANGE: &str = "entry[].changes[]";
 const VALUE: &str = "entry[].changes[].value";
 const METADATA: &str = "entry[].changes[].value.metadata";
-
-/// The members of an element that name a party of its conversation.
-const PARTIES: [&str; 10] = [
-    "from",
-    "from_user_id",
-    "to",
-    "to_user_id",
-    "recipient_id",
-    "recipient_user_id",
-    "recipient_participant_id",
-    "recipient_participant_user_id",
-    "user_id",
-    "wa_id",
-];
 
 /// The events of a delivery, and how to cut it where it holds more than one.
 pub(super) fn read(body: &Bytes, namespace: &str) -> Extraction {
@@ -52,7 +36,7 @@ pub(super) fn read(body: &Bytes, namespace: &str) -> Extraction {
         Ok(document) => document,
         Err(reason) => return alone(reason),
     };
-    let mut reader = Reader { namespace, events: Vec::new(), companions: Vec::new() };
+    let mut reader = Reader { namespace, events: Vec::new(), companions: Companions::default() };
     match reader.document(document.root()) {
         Some(root) => {
             let batch = (reader.events.len() > 1).then(|| Batch::new(body, root, reader.companions));
@@ -82,7 +66,7 @@ enum Found {
 struct Reader<'r> {
     namespace: &'r str,
     events: Vec<Event>,
-    companions: Vec<Vec<usize>>,
+    companions: Companions,
 }
 
 impl Reader<'_> {
@@ -142,14 +126,14 @@ impl Reader<'_> {
                 conversation: None,
             },
         };
-        self.push(event, Vec::new(), text)
+        self.push(event, [], text)
     }
 
     /// A value whose arrays are lists of events.
     fn elements(&mut self, text: Text<'_>, entry: Fields<'_>, calls: bool) -> Node {
         let read = Fields::read(text, VALUE).and_then(|value| {
             let metadata = value.inner("metadata", METADATA);
-            let contacts = contacts(value);
+            let contacts = Contacts::of(value.get("contacts"));
             self.container(value, |reader, member| {
                 if let Some(kind) = Element::in_array(&member.name(), calls) {
                     return reader.array(member, kind.place(), |reader, element| {
@@ -161,7 +145,7 @@ impl Reader<'_> {
                     "contacts" => companions(member),
                     "errors" if !member.value.is_scalar() && !member.value.is_hollow() => {
                         let event = keys::errors(metadata, entry, member.value, reader.namespace);
-                        let node = reader.push(event, Vec::new(), member.value);
+                        let node = reader.push(event, [], member.value);
                         Found::Slot(Slot::Events(member.heading(), node))
                     }
                     _ => Found::Other,
@@ -171,23 +155,15 @@ impl Reader<'_> {
         read.unwrap_or_else(|| self.unknown(VALUE, text))
     }
 
-    fn element(
-        &mut self,
-        kind: Element,
-        text: Text<'_>,
-        metadata: Fields<'_>,
-        contacts: &HashMap<Cow<'_, str>, Vec<usize>>,
-    ) -> Node {
+    fn element(&mut self, kind: Element, text: Text<'_>, metadata: Fields<'_>, contacts: &Contacts<'_>) -> Node {
         let Some(element) = Fields::read(text, kind.place()) else { return self.unknown(kind.place(), text) };
         let event = kind.event(text, element, metadata, self.namespace);
-        let own =
-            PARTIES.into_iter().filter_map(|name| contacts.get(&element.text(name)?)).flatten().copied().collect();
-        self.push(event, own, text)
+        self.push(event, contacts.of_parties(element), text)
     }
 
     fn messaging(&mut self, text: Text<'_>, entry: Fields<'_>) -> Node {
         match Fields::read(text, keys::MESSAGING) {
-            Some(element) => self.push(keys::messaging(entry, element, self.namespace), Vec::new(), text),
+            Some(element) => self.push(keys::messaging(entry, element, self.namespace), [], text),
             None => self.unknown(keys::MESSAGING, text),
         }
     }
@@ -230,27 +206,14 @@ impl Reader<'_> {
 
     fn unknown(&mut self, place: &str, text: Text<'_>) -> Node {
         let key = Err(Unkeyed::UnknownKind(place.to_owned()));
-        self.push(Event { kind: "unknown".to_owned(), key, conversation: None }, Vec::new(), text)
+        self.push(Event { kind: "unknown".to_owned(), key, conversation: None }, [], text)
     }
 
-    fn push(&mut self, event: Event, companions: Vec<usize>, text: Text<'_>) -> Node {
+    fn push(&mut self, event: Event, companions: impl IntoIterator<Item = usize>, text: Text<'_>) -> Node {
         self.events.push(event);
         self.companions.push(companions);
         Node::event(self.events.len() - 1, text.range())
     }
-}
-
-/// Which contacts of a value go by which id.
-fn contacts<'a>(value: Fields<'a>) -> HashMap<Cow<'a, str>, Vec<usize>> {
-    let contacts = value.get("contacts").and_then(Text::array);
-    let mut by_id: HashMap<_, Vec<usize>> = HashMap::new();
-    for (index, contact) in contacts.into_iter().flatten().enumerate() {
-        let Some(contact) = Fields::read(contact, "") else { continue };
-        for id in ["wa_id", "user_id"].into_iter().filter_map(|name| contact.text(name)) {
-            by_id.entry(id).or_default().push(index);
-        }
-    }
-    by_id
 }
 
 /// The contacts, each of which comes along with the events of its own.

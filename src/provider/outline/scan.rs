@@ -37,205 +37,169 @@ const OUTSIDE: u32 = u32::MAX;
 pub(super) fn nodes(text: &str) -> Option<Vec<Node>> {
     // Places are kept in 32 bits, and one is `OUTSIDE`.
     u32::try_from(text.len()).ok().filter(|length| *length < OUTSIDE)?;
-    let mut scan = Scan { bytes: text.as_bytes(), at: 0, nodes: Vec::with_capacity(text.len() / 12 + 4) };
-    scan.document()?;
-    Some(scan.nodes)
-}
-
-struct Scan<'b> {
-    bytes: &'b [u8],
-    at: usize,
-    nodes: Vec<Node>,
-}
-
-impl Scan<'_> {
-    fn document(&mut self) -> Option<()> {
-        let mut around = OUTSIDE;
-        loop {
-            self.space();
-            let start = self.at;
-            match self.peek()? {
-                b'{' => {
-                    around = self.open(Kind::Object, around);
-                    if self.peek()? != b'}' {
-                        self.name()?;
-                        continue;
+    let bytes = text.as_bytes();
+    let mut nodes = Nodes(Vec::with_capacity(bytes.len() / 12 + 4));
+    // The innermost container that is open, and what it is.
+    let mut around = OUTSIDE;
+    let mut of_object = false;
+    let mut at = behind_space(bytes, 0);
+    loop {
+        let byte = *bytes.get(at)?;
+        match byte {
+            b'{' | b'[' => {
+                of_object = byte == b'{';
+                around = nodes.open(if of_object { Kind::Object } else { Kind::Array }, at, around);
+                at = behind_space(bytes, at + 1);
+                if *bytes.get(at)? != if of_object { b'}' } else { b']' } {
+                    if of_object {
+                        at = nodes.name(bytes, at)?;
                     }
-                }
-                b'[' => {
-                    around = self.open(Kind::Array, around);
-                    if self.peek()? != b']' {
-                        continue;
-                    }
-                }
-                b'"' => {
-                    let kind = self.string()?;
-                    self.push(kind, start);
-                }
-                b't' => self.word(b"true", Kind::Boolean)?,
-                b'f' => self.word(b"false", Kind::Boolean)?,
-                b'n' => self.word(b"null", Kind::Null)?,
-                _ => {
-                    self.number()?;
-                    self.push(Kind::Number, start);
+                    continue;
                 }
             }
-            // A value has ended, and perhaps the containers around it end with it.
-            loop {
-                self.space();
-                let Some(container) = self.nodes.get(around as usize) else {
-                    return (self.at == self.bytes.len()).then_some(());
-                };
-                let kind = container.kind;
-                let byte = self.peek()?;
-                self.at += 1;
-                match (byte, kind) {
-                    (b',', Kind::Object) => {
-                        self.space();
-                        self.name()?;
-                        break;
-                    }
-                    (b',', _) => break,
-                    (b'}', Kind::Object) | (b']', Kind::Array) => around = self.close(around),
-                    _ => return None,
-                }
+            _ => {
+                let (kind, end) = scalar(bytes, at)?;
+                nodes.push(kind, at, end);
+                at = behind_space(bytes, end);
             }
         }
-    }
-
-    /// Until it is closed, a container's `next` is the one around it.
-    fn open(&mut self, kind: Kind, around: u32) -> u32 {
-        let index = self.nodes.len() as u32;
-        self.nodes.push(Node { start: self.at as u32, end: 0, next: around, kind });
-        self.at += 1;
-        self.space();
-        index
-    }
-
-    fn close(&mut self, container: u32) -> u32 {
-        let next = self.nodes.len() as u32;
-        let node = &mut self.nodes[container as usize];
-        node.end = self.at as u32;
-        std::mem::replace(&mut node.next, next)
-    }
-
-    fn push(&mut self, kind: Kind, start: usize) {
-        let next = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node { start: start as u32, end: self.at as u32, next, kind });
-    }
-
-    /// A name and its colon.
-    fn name(&mut self) -> Option<()> {
-        let start = self.at;
-        if self.peek()? != b'"' {
-            return None;
-        }
-        let kind = self.string()?;
-        self.push(kind, start);
-        self.space();
-        if self.peek()? != b':' {
-            return None;
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    fn string(&mut self) -> Option<Kind> {
-        let mut kind = Kind::String;
-        self.at += 1;
+        // A value has ended, and perhaps the containers around it end with it.
         loop {
-            self.at += length_of_plain(&self.bytes[self.at..]);
-            match self.peek()? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(kind);
+            if around == OUTSIDE {
+                return (at == bytes.len()).then_some(nodes.0);
+            }
+            let byte = *bytes.get(at)?;
+            let end = at + 1;
+            at = behind_space(bytes, end);
+            match (byte, of_object) {
+                (b',', true) => {
+                    at = nodes.name(bytes, at)?;
+                    break;
                 }
-                b'\\' => {
-                    kind = Kind::Escaped;
-                    self.escape()?;
+                (b',', false) => break,
+                (b'}', true) | (b']', false) => {
+                    around = nodes.close(around, end);
+                    of_object = nodes.0.get(around as usize).is_some_and(|node| node.kind == Kind::Object);
                 }
-                // Control characters must be escaped.
                 _ => return None,
             }
         }
     }
+}
 
-    fn escape(&mut self) -> Option<()> {
-        let length = match self.bytes.get(self.at + 1)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-            b'u' => {
-                let digits = self.bytes.get(self.at + 2..self.at + 6)?;
-                digits.iter().all(u8::is_ascii_hexdigit).then_some(6)?
-            }
-            _ => return None,
-        };
-        self.at += length;
-        Some(())
+struct Nodes(Vec<Node>);
+
+impl Nodes {
+    fn push(&mut self, kind: Kind, start: usize, end: usize) {
+        let next = self.0.len() as u32 + 1;
+        self.0.push(Node { start: start as u32, end: end as u32, next, kind });
     }
 
-    fn number(&mut self) -> Option<()> {
-        self.skip_if(|byte| byte == b'-');
-        match self.peek()? {
-            b'0' => self.at += 1,
-            _ => self.digits()?,
+    /// Until it is closed, a container's `next` is the one around it.
+    fn open(&mut self, kind: Kind, start: usize, around: u32) -> u32 {
+        let index = self.0.len() as u32;
+        self.0.push(Node { start: start as u32, end: 0, next: around, kind });
+        index
+    }
+
+    fn close(&mut self, container: u32, end: usize) -> u32 {
+        let next = self.0.len() as u32;
+        let node = &mut self.0[container as usize];
+        node.end = end as u32;
+        std::mem::replace(&mut node.next, next)
+    }
+
+    /// A name and its colon; where its value begins.
+    fn name(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
+        if *bytes.get(at)? != b'"' {
+            return None;
         }
-        if self.skip_if(|byte| byte == b'.') {
-            self.digits()?;
-        }
-        if self.skip_if(|byte| matches!(byte, b'e' | b'E')) {
-            self.skip_if(|byte| matches!(byte, b'+' | b'-'));
-            self.digits()?;
-        }
-        Some(())
-    }
-
-    /// At least one.
-    fn digits(&mut self) -> Option<()> {
-        let start = self.at;
-        while self.skip_if(|byte| byte.is_ascii_digit()) {}
-        (self.at > start).then_some(())
-    }
-
-    fn word(&mut self, word: &[u8], kind: Kind) -> Option<()> {
-        let start = self.at;
-        self.at += word.len();
-        (self.bytes.get(start..self.at)? == word).then(|| self.push(kind, start))
-    }
-
-    fn skip_if(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
-        let found = self.bytes.get(self.at).is_some_and(|byte| wanted(*byte));
-        self.at += usize::from(found);
-        found
-    }
-
-    fn space(&mut self) {
-        while self.skip_if(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        let (kind, end) = string(bytes, at)?;
+        self.push(kind, at, end);
+        let colon = behind_space(bytes, end);
+        (*bytes.get(colon)? == b':').then(|| behind_space(bytes, colon + 1))
     }
 }
 
-/// How many bytes stand before the first quote, backslash or control character. Most of a body is inside strings, so
-/// eight are looked at in one step: `x - 0x01…` borrows into the high bit of the first byte that is zero.
-fn length_of_plain(bytes: &[u8]) -> usize {
+/// What the value that begins here is, and where it ends.
+fn scalar(bytes: &[u8], at: usize) -> Option<(Kind, usize)> {
+    let word = |word: &[u8], kind| bytes[at..].starts_with(word).then_some((kind, at + word.len()));
+    match bytes[at] {
+        b'"' => string(bytes, at),
+        b't' => word(b"true", Kind::Boolean),
+        b'f' => word(b"false", Kind::Boolean),
+        b'n' => word(b"null", Kind::Null),
+        _ => Some((Kind::Number, number(bytes, at)?)),
+    }
+}
+
+fn string(bytes: &[u8], quote: usize) -> Option<(Kind, usize)> {
+    let mut kind = Kind::String;
+    let mut at = quote + 1;
+    loop {
+        if let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            at += plain_among(*eight);
+        }
+        match *bytes.get(at)? {
+            b'"' => return Some((kind, at + 1)),
+            b'\\' => {
+                kind = Kind::Escaped;
+                at += length_of_escape(&bytes[at..])?;
+            }
+            // Control characters must be escaped.
+            0..0x20 => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+/// How many of these bytes stand before the first that ends a run of plain characters: a quote, a backslash or a control
+/// character. Most of a body is inside strings, so all eight are looked at together: where a byte of `word` is less
+/// than `limit`, `word - limit` borrows from its high bit.
+fn plain_among(eight: [u8; 8]) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    let mut rest = bytes;
-    while let Some((eight, behind)) = rest.split_first_chunk() {
-        let eight = u64::from_le_bytes(*eight);
-        let first_below = |word: u64, limit: u64| word.wrapping_sub(limit * EACH) & !word;
-        let found = first_below(eight, 0x20)
-            | first_below(eight ^ (u64::from(b'"') * EACH), 1)
-            | first_below(eight ^ (u64::from(b'\\') * EACH), 1);
-        if found & HIGH != 0 {
-            return bytes.len() - rest.len() + (found & HIGH).trailing_zeros() as usize / 8;
-        }
-        rest = behind;
+    let below = |word: u64, limit: u64| word.wrapping_sub(limit * EACH) & !word & HIGH;
+    let word = u64::from_le_bytes(eight);
+    // Flipping one bit puts the quote (0x22) right behind the control characters (up to 0x1f).
+    let found = below(word ^ (0x02 * EACH), 0x21) | below(word ^ (u64::from(b'\\') * EACH), 1);
+    found.trailing_zeros() as usize / 8
+}
+
+fn length_of_escape(bytes: &[u8]) -> Option<usize> {
+    match bytes.get(1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+        b'u' => bytes.get(2..6)?.iter().all(u8::is_ascii_hexdigit).then_some(6),
+        _ => None,
     }
-    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    bytes.len() - rest.len() + rest.iter().position(ends).unwrap_or(rest.len())
+}
+
+fn number(bytes: &[u8], start: usize) -> Option<usize> {
+    let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
+    // At least one.
+    let digits = |start: usize| {
+        let mut at = start;
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        (at > start).then_some(at)
+    };
+    let mut at = start + usize::from(is(start, b"-"));
+    at = if is(at, b"0") { at + 1 } else { digits(at)? };
+    if is(at, b".") {
+        at = digits(at + 1)?;
+    }
+    if is(at, b"eE") {
+        at = digits(at + 1 + usize::from(is(at + 1, b"+-")))?;
+    }
+    Some(at)
+}
+
+fn behind_space(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+        at += 1;
+    }
+    at
 }
 
 #[cfg(test)]
