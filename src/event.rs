@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use data_encoding::HEXLOWER;
+use data_encoding::{HEXLOWER, HEXUPPER};
 use sha2::{Digest, Sha256};
 
 /// An encoded part longer than this many bytes is replaced by `#` and the SHA-256 of the part.
@@ -28,16 +28,9 @@ impl EventKey {
     /// Joins `parts` under `namespace`. `None` stands for a part that may be absent and is.
     #[must_use]
     pub fn new<'a>(namespace: &str, parts: impl IntoIterator<Item = Option<&'a str>>) -> Self {
-        let mut key = String::with_capacity(64);
-        encode_into(&mut key, namespace);
-        for part in parts {
-            key.push(':');
-            match part {
-                Some(text) => encode_into(&mut key, text),
-                None => key.push('#'),
-            }
-        }
-        Self(key.into())
+        let mut key = Joining::under(namespace);
+        parts.into_iter().for_each(|part| key.add(part));
+        key.finish()
     }
 
     /// A key as a log line, `explain` or Redis shows it, taken back as it stands.
@@ -73,22 +66,64 @@ impl fmt::Debug for EventKey {
     }
 }
 
-fn encode_into(key: &mut String, part: &str) {
-    let start = key.len();
-    for character in part.chars() {
-        match character {
-            '%' | ':' | '#' | ' ' | '\u{0}'..='\u{1f}' | '\u{7f}' => {
-                key.push_str(&format!("%{:02X}", u32::from(character)));
-            }
-            _ => key.push(character),
+/// A key whose parts come one after the other.
+#[derive(Debug)]
+pub struct Joining(String);
+
+impl Joining {
+    /// A key of this namespace that has no parts yet.
+    #[must_use]
+    pub fn under(namespace: &str) -> Self {
+        let mut key = String::with_capacity(128);
+        encode_into(&mut key, namespace);
+        Self(key)
+    }
+
+    /// Adds a part. `None` stands for one that may be absent and is.
+    pub fn add(&mut self, part: Option<&str>) {
+        self.0.push(':');
+        match part {
+            Some(text) => encode_into(&mut self.0, text),
+            None => self.0.push('#'),
         }
     }
+
+    /// The key of the parts that were added.
+    #[must_use]
+    pub fn finish(self) -> EventKey {
+        EventKey(self.0.into())
+    }
+}
+
+fn encode_into(key: &mut String, part: &str) {
+    let start = key.len();
+    let mut rest = part;
+    while let Some(at) = rest.bytes().position(|byte| ESCAPED[usize::from(byte)]) {
+        let (plain, escaped) = rest.split_at(at);
+        key.push_str(plain);
+        key.push('%');
+        HEXUPPER.encode_append(&escaped.as_bytes()[..1], key);
+        // What is escaped is one byte long.
+        rest = &escaped[1..];
+    }
+    key.push_str(rest);
     if key.len() - start > LONGEST_PART {
         key.truncate(start);
         key.push('#');
-        key.push_str(&sha256_hex(part.as_bytes()));
+        HEXLOWER.encode_append(&Sha256::digest(part.as_bytes()), key);
     }
 }
+
+/// By byte: every byte of every key is looked up here.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        escaped[byte] = matches!(byte as u8, b'%' | b':' | b'#' | b' ' | 0..=0x1f | 0x7f);
+        byte += 1;
+    }
+    escaped
+};
 
 /// The SHA-256 of `bytes` in lower-case hexadecimal, as it stands in a key.
 #[must_use]

@@ -1,6 +1,7 @@
 //! From what was found about each event to what is sent, in how many exchanges, and what is waited for.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::claim::Record;
 use crate::event::{Event, EventKey};
@@ -10,8 +11,8 @@ use crate::event::{Event, EventKey};
 pub struct Item {
     /// Where it stands first in the delivery's list of events.
     pub event: usize,
-    /// Every place where it stands.
-    pub places: Vec<usize>,
+    /// Whether it stands there again.
+    pub repeated: bool,
     /// `None` for an event without a key, which is always sent.
     pub key: Option<EventKey>,
 }
@@ -20,20 +21,20 @@ pub struct Item {
 #[must_use]
 pub fn items(events: &[Event]) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::with_capacity(events.len());
-    let mut by_key: HashMap<&EventKey, usize> = HashMap::new();
+    // An event that is alone needs not be looked for.
+    let room = if events.len() > 1 { events.len() } else { 0 };
+    let mut by_key: HashMap<&EventKey, usize> = HashMap::with_capacity(room);
     for (event, Event { key, .. }) in events.iter().enumerate() {
-        let Ok(key) = key else {
-            items.push(Item { event, places: vec![event], key: None });
-            continue;
-        };
-        if events.len() > 1 {
-            if let Some(known) = by_key.get(key) {
-                items[*known].places.push(event);
-                continue;
-            }
-            by_key.insert(key, items.len());
+        if let (Ok(key), true) = (key, events.len() > 1) {
+            match by_key.entry(key) {
+                Entry::Occupied(known) => {
+                    items[*known.get()].repeated = true;
+                    continue;
+                }
+                Entry::Vacant(place) => place.insert(items.len()),
+            };
         }
-        items.push(Item { event, places: vec![event], key: Some(key.clone()) });
+        items.push(Item { event, repeated: false, key: key.as_ref().ok().cloned() });
     }
     items
 }
@@ -127,7 +128,7 @@ pub fn plan(items: &[Item], findings: &[Finding], rules: Rules) -> Plan {
         positions(findings, |finding| matches!(finding, Finding::Claimed | Finding::Unkeyed | Finding::NoAnswer));
     let open = positions(findings, |finding| finding == Finding::Open);
     // A body that holds an event twice is cut even if that event is all there is: a handler would run both.
-    let as_received = sent.len() == items.len() && items.iter().all(|item| item.places.len() == 1);
+    let as_received = sent.len() == items.len() && !items.iter().any(|item| item.repeated);
     if sent.is_empty() {
         return Plan::Act { exchanges: Vec::new(), wait: open };
     }

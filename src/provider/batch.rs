@@ -10,7 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json_path::{NormalizedPath, PathElement};
 
-use super::outline::Text;
+use super::outline::Document;
 
 /// How to make a body that holds only some of a delivery's events.
 ///
@@ -24,8 +24,28 @@ use super::outline::Text;
 pub struct Batch {
     body: Bytes,
     root: Node,
-    /// By event: which elements of its [`Slot::Companions`] it takes along; empty for all.
-    companions: Vec<Vec<usize>>,
+    companions: Companions,
+}
+
+/// By event: which elements of its [`Slot::Companions`] it takes along; none means all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Companions {
+    elements: Vec<usize>,
+    /// Where the elements of each event end.
+    ends: Vec<usize>,
+}
+
+impl Companions {
+    /// Those of the next event.
+    pub(super) fn push(&mut self, elements: impl IntoIterator<Item = usize>) {
+        self.elements.extend(elements);
+        self.ends.push(self.elements.len());
+    }
+
+    fn of(&self, event: usize) -> &[usize] {
+        let start = event.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(event).map_or(&[], |end| &self.elements[start..*end])
+    }
 }
 
 /// A piece of the document that holds at least one event.
@@ -84,8 +104,7 @@ impl Node {
 
 impl Batch {
     /// A batch whose events are the leaves of `root`, numbered in the order in which they stand in the document.
-    /// `companions` says for each event which elements of its [`Slot::Companions`] it takes along, none meaning all.
-    pub(super) fn new(body: &Bytes, root: Node, companions: Vec<Vec<usize>>) -> Self {
+    pub(super) fn new(body: &Bytes, root: Node, companions: Companions) -> Self {
         Self { body: body.clone(), root, companions }
     }
 
@@ -98,16 +117,15 @@ impl Batch {
     pub fn of_elements(body: &Bytes, elements: &[&NormalizedPath<'_>]) -> Option<Self> {
         let (last, array) = elements.first()?.iter().as_slice().split_last()?;
         last.as_index()?;
-        let mut text = Text::document(body)?;
+        let document = Document::read(body).ok()?;
+        let mut text = document.root();
         for step in array {
             text = match step {
-                PathElement::Name(name) => {
-                    text.object()?.into_iter().find(|member| member.name == *name).map(|member| member.value)?
-                }
-                PathElement::Index(index) => text.array()?.into_iter().nth(*index)?,
+                PathElement::Name(name) => text.object()?.find(|member| member.is_named(name))?.value,
+                PathElement::Index(index) => text.array()?.nth(*index)?,
             };
         }
-        let places = text.array()?;
+        let places: Vec<_> = text.array()?.collect();
         let all_in_order = elements.iter().enumerate().all(|(index, element)| {
             element.iter().as_slice().split_last() == Some((&PathElement::Index(index), array))
         });
@@ -116,11 +134,10 @@ impl Batch {
         }
         let events =
             places.into_iter().enumerate().map(|(index, place)| Node::event(index, place.range())).collect::<Vec<_>>();
-        let companions = vec![Vec::new(); events.len()];
         let array = Node::array(events)?;
         let (before, after) = (0..text.range().start, text.range().end..body.len());
         let root = Node { events: array.events.clone(), shape: Shape::Around(before, Box::new(array), after) };
-        Some(Self::new(body, root, companions))
+        Some(Self::new(body, root, Companions::default()))
     }
 
     /// The body with only the events at these indices of [`Extraction::events`](super::Extraction::events), at least
@@ -130,13 +147,13 @@ impl Batch {
         let mut chosen = events.to_vec();
         chosen.sort_unstable();
         chosen.dedup();
-        let mut part = Vec::new();
-        self.write(&self.root, &chosen, &mut part);
-        part.into()
+        let mut pieces = Vec::with_capacity(32);
+        self.write(&self.root, &chosen, &mut pieces);
+        pieces.concat().into()
     }
 
     /// Writes what of `node` the `chosen` events need, which all lie in it.
-    fn write(&self, node: &Node, chosen: &[usize], part: &mut Vec<u8>) {
+    fn write<'b>(&'b self, node: &Node, chosen: &[usize], part: &mut Vec<&'b [u8]>) {
         match &node.shape {
             Shape::Event(place) => self.copy(place, part),
             Shape::Around(before, array, after) => {
@@ -146,51 +163,51 @@ impl Batch {
             }
             Shape::Array(elements) => {
                 let mut rest = chosen;
-                part.push(b'[');
+                part.push(b"[");
                 while let Some(first) = rest.first() {
                     let index = elements.partition_point(|element| element.events.end <= *first);
                     let Some(element) = elements.get(index) else { break };
                     let (here, later) = rest.split_at(rest.partition_point(|event| *event < element.events.end));
-                    separate(part, b'[');
+                    separate(part, b"[");
                     self.write(element, here, part);
                     rest = later;
                 }
-                part.push(b']');
+                part.push(b"]");
             }
             Shape::Object(members) => {
-                part.push(b'{');
+                part.push(b"{");
                 for member in members {
                     self.write_member(member, chosen, part);
                 }
-                part.push(b'}');
+                part.push(b"}");
             }
         }
     }
 
-    fn write_member(&self, member: &Slot, chosen: &[usize], part: &mut Vec<u8>) {
+    fn write_member<'b>(&'b self, member: &Slot, chosen: &[usize], part: &mut Vec<&'b [u8]>) {
         match member {
             Slot::Kept(place) => {
-                separate(part, b'{');
+                separate(part, b"{");
                 self.copy(place, part);
             }
             Slot::Events(heading, node) => {
                 let from = chosen.partition_point(|event| *event < node.events.start);
                 let to = chosen.partition_point(|event| *event < node.events.end);
                 if from < to {
-                    separate(part, b'{');
+                    separate(part, b"{");
                     self.copy(heading, part);
                     self.write(node, &chosen[from..to], part);
                 }
             }
             Slot::Companions(heading, elements) => {
-                separate(part, b'{');
+                separate(part, b"{");
                 self.copy(heading, part);
-                part.push(b'[');
+                part.push(b"[");
                 for index in self.companions_of(chosen, elements.len()) {
-                    separate(part, b'[');
+                    separate(part, b"[");
                     self.copy(&elements[index], part);
                 }
-                part.push(b']');
+                part.push(b"]");
             }
         }
     }
@@ -198,9 +215,9 @@ impl Batch {
     fn companions_of(&self, chosen: &[usize], all: usize) -> Vec<usize> {
         let mut wanted = Vec::new();
         for event in chosen {
-            match self.companions.get(*event) {
-                Some(own) if !own.is_empty() => wanted.extend_from_slice(own),
-                _ => return (0..all).collect(),
+            match self.companions.of(*event) {
+                [] => return (0..all).collect(),
+                own => wanted.extend_from_slice(own),
             }
         }
         wanted.sort_unstable();
@@ -208,15 +225,15 @@ impl Batch {
         wanted
     }
 
-    fn copy(&self, place: &Range<usize>, part: &mut Vec<u8>) {
-        part.extend_from_slice(&self.body[place.clone()]);
+    fn copy<'b>(&'b self, place: &Range<usize>, part: &mut Vec<&'b [u8]>) {
+        part.push(&self.body[place.clone()]);
     }
 }
 
 /// A comma, unless what follows is the first thing behind the opening bracket.
-fn separate(part: &mut Vec<u8>, opening: u8) {
+fn separate(part: &mut Vec<&[u8]>, opening: &[u8]) {
     if part.last() != Some(&opening) {
-        part.push(b',');
+        part.push(b",");
     }
 }
 

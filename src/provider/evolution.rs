@@ -16,9 +16,8 @@ use std::borrow::Cow;
 use std::time::SystemTime;
 
 use http::{HeaderName, HeaderValue};
-use serde_json::Value;
 
-use super::json::{self, at, text};
+use super::outline::{Document, Text};
 use super::verify::Verifier;
 use super::{AuthFailure, Delivery, Extraction, Provider, Verified};
 use crate::config;
@@ -35,39 +34,40 @@ impl Evolution {
         Self { namespace: namespace.to_owned(), verifier: Verifier::new(&config.verify, &config.secrets) }
     }
 
-    fn events(&self, document: &Value) -> Vec<Event> {
-        let kind = match json::required(document, "$.event") {
+    fn events(&self, root: Text<'_>) -> Vec<Event> {
+        let kind = match root.required("$.event") {
             Ok(kind) => kind,
             Err(reason) => return vec![unkeyed(reason)],
         };
-        let data = at(document, "$.data").unwrap_or(&Value::Null);
+        let nothing = Document::null();
+        let data = root.get("data").unwrap_or_else(|| nothing.root());
         let ids = ids_of(&kind);
-        // What is known by an id is an event of its own in an array; what is known by its moment is not.
-        let things: Vec<&Value> = match (ids, data) {
-            (Some(_), Value::Array(elements)) if !elements.is_empty() => elements.iter().collect(),
-            _ => vec![data],
-        };
-        let event = |thing| Event {
+        let event = |thing: Text<'_>| Event {
             kind: kind.clone().into_owned(),
-            key: self.key(document, &kind, ids, thing),
+            key: self.key(root, &kind, ids, thing),
             conversation: one_of(thing, &["$.key.remoteJid", "$.remoteJid"]).flatten().map(Cow::into_owned),
         };
-        things.into_iter().map(event).collect()
+        // What is known by an id is an event of its own in an array; what is known by its moment is not.
+        match data.array() {
+            Some(elements) if ids.is_some() && !data.is_hollow() => elements.map(event).collect(),
+            _ => vec![event(data)],
+        }
     }
 
-    fn key(&self, document: &Value, kind: &str, ids: Option<Ids>, thing: &Value) -> Result<EventKey, Unkeyed> {
-        let instance = match json::required(document, "$.instance") {
+    fn key(&self, root: Text<'_>, kind: &str, ids: Option<Ids>, thing: Text<'_>) -> Result<EventKey, Unkeyed> {
+        let instance = match root.required("$.instance") {
             Ok(instance) => Some(instance),
             // The server's own error reports belong to no instance.
             Err(_) if kind == "error" => None,
             Err(reason) => return Err(reason),
         };
         let mut parts = vec![instance, Some(Cow::Borrowed(kind))];
-        match ids.and_then(|ids| ids(document, thing)) {
+        match ids.and_then(|ids| ids(root, thing)) {
             Some(ids) => parts.extend(ids),
             None => {
-                parts.push(Some(json::required(document, "$.date_time")?));
-                parts.push(Some(json::canonical_sha256(thing).into()));
+                parts.push(Some(root.required("$.date_time")?));
+                let hash = thing.canonical_sha256().ok_or_else(|| Unkeyed::Part("$.data".to_owned()))?;
+                parts.push(Some(hash.into()));
             }
         }
         Ok(EventKey::new(&self.namespace, parts.iter().map(Option::as_deref)))
@@ -84,8 +84,8 @@ impl Provider for Evolution {
     }
 
     fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
-        let events = match json::parse(delivery.body) {
-            Ok(document) => self.events(&document),
+        let events = match Document::read(delivery.body) {
+            Ok(document) => self.events(document.root()),
             Err(reason) => vec![unkeyed(reason)],
         };
         Extraction { events, batch: None }
@@ -102,7 +102,7 @@ impl Provider for Evolution {
 }
 
 /// The parts after instance and event; `None` where the thing lacks what identifies it.
-type Ids = for<'a> fn(document: &'a Value, thing: &'a Value) -> Option<Vec<Option<Cow<'a, str>>>>;
+type Ids = for<'a> fn(root: Text<'a>, thing: Text<'a>) -> Option<Vec<Option<Cow<'a, str>>>>;
 
 /// How the things in an event of this kind are identified; `None` where only the moment tells.
 fn ids_of(kind: &str) -> Option<Ids> {
@@ -121,20 +121,20 @@ fn ids_of(kind: &str) -> Option<Ids> {
         // of two halves.
         "messages.edited" | "send.message.update" => Some(|_, edit| {
             let id = one_of(edit, &["$.key.id"])??;
-            let time = at(edit, "$.timestampMs").and_then(text).or_else(|| hash(edit, "$.timestampMs"));
+            let time = edit.get("timestampMs").and_then(Text::key_part).or_else(|| hash(edit, "$.timestampMs"));
             let content = hash(edit, "$.editedMessage");
             (time.is_some() || content.is_some()).then_some(())?;
             Some(vec![Some(id), one_of(edit, &["$.type"])?, time, content])
         }),
         // A revocation is the message's key itself; a deletion over the API has the key inside, and a database id.
         "messages.delete" => Some(|_, deleted| {
-            let id = if at(deleted, "$.key").is_some() { "$.key.id" } else { "$.id" };
+            let id = if deleted.get("key").is_some() { "$.key.id" } else { "$.id" };
             Some(vec![Some(one_of(deleted, &[id])??)])
         }),
         "call" => Some(|_, call| Some(vec![Some(one_of(call, &["$.id"])??), Some(one_of(call, &["$.status"])??)])),
-        "group-participants.update" => Some(|document, update| {
+        "group-participants.update" => Some(|root, update| {
             let (id, action) = (one_of(update, &["$.id"])??, one_of(update, &["$.action"])??);
-            let date_time = one_of(document, &["$.date_time"])??;
+            let date_time = one_of(root, &["$.date_time"])??;
             Some(vec![Some(id), Some(action), Some(hash(update, "$.participants")?), Some(date_time)])
         }),
         _ => None,
@@ -143,13 +143,14 @@ fn ids_of(kind: &str) -> Option<Ids> {
 
 /// The text at the first of these paths that has one: `Some(None)` where all are absent, null or empty, and `None` where
 /// one has what can be no text, so that nothing is made of it.
-fn one_of<'a>(value: &'a Value, paths: &[&str]) -> Option<Option<Cow<'a, str>>> {
-    let found = paths.iter().filter_map(|path| at(value, path)).find(|found| !found.is_null() && *found != "");
-    found.map_or(Some(None), |found| text(found).map(Some))
+fn one_of<'a>(value: Text<'a>, paths: &[&str]) -> Option<Option<Cow<'a, str>>> {
+    let mut found = paths.iter().filter_map(|path| value.at(path));
+    let found = found.find(|found| !found.is_null() && !found.is_empty_string());
+    found.map_or(Some(None), |found| found.key_part().map(Some))
 }
 
-fn hash<'a>(value: &Value, path: &str) -> Option<Cow<'a, str>> {
-    at(value, path).filter(|found| !found.is_null()).map(|found| json::canonical_sha256(found).into())
+fn hash<'a>(value: Text<'_>, path: &str) -> Option<Cow<'a, str>> {
+    value.at(path).filter(|found| !found.is_null())?.canonical_sha256().map(Cow::Owned)
 }
 
 fn unkeyed(reason: Unkeyed) -> Event {

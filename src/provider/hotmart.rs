@@ -6,9 +6,8 @@
 use std::time::SystemTime;
 
 use http::{HeaderName, HeaderValue};
-use serde_json::Value;
 
-use super::json;
+use super::outline::{Document, Text};
 use super::verify::Verifier;
 use super::{AuthFailure, Delivery, Extraction, Provider, Verified};
 use crate::config::{self, Place, Verify};
@@ -29,18 +28,18 @@ impl Hotmart {
         Self { namespace: namespace.to_owned(), verifier: Verifier::new(verify, &config.secrets) }
     }
 
-    fn key(&self, document: &Value) -> Result<EventKey, Unkeyed> {
-        if let Ok(id) = json::required(document, "$.id") {
+    fn key(&self, root: Text<'_>) -> Result<EventKey, Unkeyed> {
+        if let Ok(id) = root.required("$.id") {
             return Ok(EventKey::new(&self.namespace, [Some(&*id)]));
         }
         // Without an id the event is known by when it was made and what it says. The order of names varies from one
         // delivery to the next, so the hash must not depend on it. CLUB_FIRST_ACCESS writes the date in camel case.
-        let event = json::required(document, "$.event")?;
-        let transaction = json::at(document, "$.data.purchase.transaction").and_then(json::text);
-        let created = json::required(document, "$.creation_date")
-            .or_else(|missing| json::required(document, "$.creationDate").map_err(|_| missing))?;
-        let data = json::at(document, "$.data").ok_or_else(|| Unkeyed::Part("$.data".to_owned()))?;
-        let data = json::canonical_sha256(data);
+        let event = root.required("$.event")?;
+        let transaction = root.at("$.data.purchase.transaction").and_then(Text::key_part);
+        let created =
+            root.required("$.creation_date").or_else(|missing| root.required("$.creationDate").map_err(|_| missing))?;
+        let data = root.get("data").and_then(Text::canonical_sha256);
+        let data = data.ok_or_else(|| Unkeyed::Part("$.data".to_owned()))?;
         Ok(EventKey::new(&self.namespace, [Some(&*event), transaction.as_deref(), Some(&*created), Some(&*data)]))
     }
 }
@@ -51,10 +50,11 @@ impl Provider for Hotmart {
     }
 
     fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
-        let document = json::parse(delivery.body);
-        let kind = document.as_ref().ok().and_then(|document| json::at(document, "$.event")).and_then(json::text);
+        let document = Document::read(delivery.body);
+        let root = document.as_ref().map(Document::root).map_err(Unkeyed::clone);
+        let kind = root.as_ref().ok().and_then(|root| root.get("event")).and_then(Text::key_part);
         let kind = kind.map_or_else(|| "event".to_owned(), Into::into);
-        let key = document.and_then(|document| self.key(&document));
+        let key = root.and_then(|root| self.key(root));
         Extraction { events: vec![Event { kind, key, conversation: None }], batch: None }
     }
 

@@ -3,13 +3,11 @@
 //! No documentation is public; two generations of bodies are known from handlers. The newer one brings its event's id
 //! in a header. An order's `uuid` and an old transaction's `id` are no events: each of their statuses repeats them.
 
-use std::borrow::Cow;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
 
-use super::json;
+use super::outline::{Document, Text};
 use super::signature::single_header;
 use super::verify::Verifier;
 use super::{AuthFailure, Delivery, Extraction, Provider, Verified};
@@ -27,17 +25,17 @@ impl Marcha {
         Self { namespace: namespace.to_owned(), verifier: Verifier::new(&config.verify, &config.secrets) }
     }
 
-    fn key(&self, headers: &HeaderMap, document: Result<&Value, Unkeyed>) -> Result<EventKey, Unkeyed> {
+    fn key(&self, headers: &HeaderMap, root: Result<Text<'_>, Unkeyed>) -> Result<EventKey, Unkeyed> {
         if let Some(id) = single_header(headers, "x-webhook-event-id").ok().filter(|id| !id.is_empty()) {
             return Ok(EventKey::new(&self.namespace, [Some(id)]));
         }
-        let document = document?;
-        let paths: &[&str] = if json::at(document, "$.event").is_some() {
+        let root = root?;
+        let paths: &[&str] = if root.get("event").is_some() {
             &["$.event", "$.data.order.uuid", "$.data.order.status", "$.occurred_at"]
         } else {
             &["$.id", "$.data.id", "$.data.status"]
         };
-        let parts = paths.iter().map(|path| json::required(document, path)).collect::<Result<Vec<_>, _>>()?;
+        let parts = paths.iter().map(|path| root.required(path)).collect::<Result<Vec<_>, _>>()?;
         Ok(EventKey::new(&self.namespace, parts.iter().map(|part| Some(&**part))))
     }
 }
@@ -48,14 +46,11 @@ impl Provider for Marcha {
     }
 
     fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
-        let document = json::parse(delivery.body);
-        let kind = document
-            .as_ref()
-            .ok()
-            .and_then(|document| json::at(document, "$.event").or_else(|| json::at(document, "$.type")))
-            .and_then(json::text)
-            .map_or_else(|| "event".to_owned(), Cow::into_owned);
-        let key = self.key(delivery.headers, document.as_ref().map_err(Unkeyed::clone));
+        let document = Document::read(delivery.body);
+        let root = document.as_ref().map(Document::root).map_err(Unkeyed::clone);
+        let kind = root.as_ref().ok().and_then(|root| root.get("event").or_else(|| root.get("type")));
+        let kind = kind.and_then(Text::key_part).map_or_else(|| "event".to_owned(), Into::into);
+        let key = self.key(delivery.headers, root);
         Extraction { events: vec![Event { kind, key, conversation: None }], batch: None }
     }
 

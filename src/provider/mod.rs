@@ -4,11 +4,11 @@
 //! nor upstreams.
 
 mod batch;
-mod json;
 mod outline;
 mod query;
 mod recipe;
 mod signature;
+mod tree;
 mod verify;
 
 mod evolution;

@@ -8,11 +8,12 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::json::{self, Path, Wanted};
+use super::outline::{Document, Text};
 use super::query;
+use super::tree::{self, Path};
 use super::{AuthFailure, Batch, Delivery, Extraction, Provider, Verified};
 use crate::config::{KeyPart, KeySource};
-use crate::event::{Event, EventKey, Unkeyed};
+use crate::event::{Event, EventKey, Joining, Unkeyed};
 
 /// A compiled `key` list, with the `events` path where the route has one.
 #[derive(Debug)]
@@ -20,9 +21,26 @@ pub(super) struct Recipe {
     namespace: String,
     parts: Vec<Part>,
     events: Option<Events>,
-    reads_body: bool,
-    /// Where all parts stand at plain paths: all that needs to be read of a body.
-    wanted: Option<Wanted>,
+    reading: Reading,
+}
+
+/// How a body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// Not at all: parts that stand in headers, the query and the route itself need no body that can be read.
+    Not,
+    /// All parts stand at paths of names.
+    Outline,
+    /// Something is found by a JSONPath.
+    Tree,
+}
+
+/// The body as it was read.
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    Unread,
+    Outline(Text<'a>),
+    Tree { document: &'a Value, item: Option<&'a Value> },
 }
 
 #[derive(Debug)]
@@ -49,54 +67,60 @@ struct Events {
 
 impl Recipe {
     pub(super) fn new(namespace: &str, parts: &[KeyPart], events: Option<&str>) -> Self {
-        let in_body = parts.iter().filter_map(|part| match &part.source {
-            KeySource::Body(path) => Some(path.as_str()),
-            _ => None,
-        });
-        let wanted = if events.is_some() { None } else { Wanted::new(in_body.chain(["$.type", "$.challenge"])) };
         let parts: Vec<_> = parts.iter().map(Part::compile).collect();
-        Self {
-            wanted,
-            namespace: namespace.to_owned(),
-            reads_body: events.is_some()
-                || parts.iter().any(|part| matches!(part.source, Source::Body(_) | Source::Item(_))),
-            parts,
-            events: events.map(|written| Events { written: written.to_owned(), path: Path::compile(written) }),
-        }
+        let mut in_body = parts.iter().filter_map(|part| match &part.source {
+            Source::Body(path) | Source::Item(path) => Some(path),
+            Source::Header(_) | Source::Query(_) | Source::Literal(_) => None,
+        });
+        let reading = match events {
+            None if in_body.clone().next().is_none() => Reading::Not,
+            None if in_body.all(|path| path.names().is_some()) => Reading::Outline,
+            _ => Reading::Tree,
+        };
+        let events = events.map(|written| Events { written: written.to_owned(), path: Path::compile(written) });
+        Self { namespace: namespace.to_owned(), parts, events, reading }
     }
 
     /// The events of a delivery: one, or under `events` one for each element.
     pub(super) fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
-        // Parts that stand in headers, the query and the route itself need no body that can be read.
-        let read = || match &self.wanted {
-            Some(wanted) => json::parse_only(delivery.body, wanted),
-            None => json::parse(delivery.body),
+        let key = match self.reading {
+            Reading::Tree => return self.extract_by_tree(delivery),
+            Reading::Not => self.key(delivery, Content::Unread),
+            Reading::Outline => Document::read(delivery.body).and_then(|document| {
+                let key = self.key(delivery, Content::Outline(document.root()));
+                key.map_err(|reason| handshake_or(reason, document.root()))
+            }),
         };
-        let document = match self.reads_body.then(read).transpose() {
-            Ok(document) => document.unwrap_or(Value::Null),
-            Err(reason) => return Extraction { events: vec![event(Err(reason))], batch: None },
+        alone(key)
+    }
+
+    fn extract_by_tree(&self, delivery: &Delivery<'_>) -> Extraction {
+        let document = match tree::parse(delivery.body) {
+            Ok(document) => document,
+            Err(reason) => return alone(Err(reason)),
         };
-        let Some(events) = &self.events else {
-            let key = self.key(delivery, &document, None).map_err(|reason| handshake_or(reason, &document));
-            return Extraction { events: vec![event(key)], batch: None };
+        let key = |item| self.key(delivery, Content::Tree { document: &document, item });
+        let unless_handshake = |reason| match Document::read(delivery.body) {
+            Ok(document) => handshake_or(reason, document.root()),
+            Err(_) => reason,
         };
+        let Some(events) = &self.events else { return alone(key(None).map_err(unless_handshake)) };
         let elements = events.path.located(&document);
-        let mut found: Vec<_> =
-            elements.iter().map(|element| event(self.key(delivery, &document, Some(element.node())))).collect();
-        if found.is_empty() {
-            found.push(event(Err(handshake_or(Unkeyed::Part(events.written.clone()), &document))));
+        if elements.is_empty() {
+            return alone(Err(unless_handshake(Unkeyed::Part(events.written.clone()))));
         }
+        let found = elements.iter().map(|element| event(key(Some(element.node())))).collect();
         let batch = Batch::of_elements(delivery.body, &elements.locations().collect::<Vec<_>>());
         Extraction { events: found, batch }
     }
 
-    fn key(&self, delivery: &Delivery<'_>, document: &Value, item: Option<&Value>) -> Result<EventKey, Unkeyed> {
-        let mut texts = Vec::with_capacity(self.parts.len());
+    fn key(&self, delivery: &Delivery<'_>, content: Content<'_>) -> Result<EventKey, Unkeyed> {
+        let mut key = Joining::under(&self.namespace);
         let mut from_delivery = false;
         for part in &self.parts {
-            let text = part.text(delivery, document, item)?;
+            let text = part.text(delivery, content)?;
             from_delivery |= text.is_some() && !matches!(part.source, Source::Literal(_));
-            texts.push(text);
+            key.add(text.as_deref());
         }
         // Literals alone would make one event of everything.
         if !from_delivery {
@@ -104,7 +128,7 @@ impl Recipe {
                 self.parts.first().map_or_else(|| "key".to_owned(), |part| part.written.clone()),
             ));
         }
-        Ok(EventKey::new(&self.namespace, texts.iter().map(Option::as_deref)))
+        Ok(key.finish())
     }
 }
 
@@ -121,35 +145,59 @@ impl Part {
     }
 
     /// The part's text; `None` where it is optional and absent. JSON's `null` is absent, an empty text is not.
-    fn text<'a>(
-        &'a self,
-        delivery: &Delivery<'a>,
-        document: &'a Value,
-        item: Option<&'a Value>,
-    ) -> Result<Option<Cow<'a, str>>, Unkeyed> {
-        let mut found: Vec<Option<Cow<'a, str>>> = match &self.source {
-            Source::Literal(text) => return Ok(Some(Cow::Borrowed(text))),
-            Source::Body(path) => texts(&path.all(document)),
-            Source::Item(path) => texts(&item.map(|item| path.all(item)).unwrap_or_default()),
-            Source::Header(name) => {
+    fn text<'a>(&'a self, delivery: &Delivery<'a>, content: Content<'a>) -> Result<Option<Cow<'a, str>>, Unkeyed> {
+        let found = match (&self.source, content) {
+            (Source::Literal(text), _) => return Ok(Some(Cow::Borrowed(text))),
+            (Source::Header(name), _) => {
                 let values = delivery.headers.get_all(name).iter();
-                values.map(|value| std::str::from_utf8(value.as_bytes()).ok().map(Cow::Borrowed)).collect()
+                Found::among(values.map(|value| std::str::from_utf8(value.as_bytes()).ok().map(Cow::Borrowed)))
             }
-            Source::Query(name) => query::values(delivery.query, name).collect(),
+            (Source::Query(name), _) => Found::among(query::values(delivery.query, name)),
+            (Source::Body(path), Content::Outline(root)) => {
+                let names = path.names().unwrap_or_default();
+                let value = names.iter().try_fold(root, |value, name| value.get(name));
+                Found::among(value.filter(|value| !value.is_null()).map(Text::key_part).into_iter())
+            }
+            (Source::Body(path), Content::Tree { document, .. }) => Found::in_tree(path, document),
+            (Source::Item(path), Content::Tree { item: Some(item), .. }) => Found::in_tree(path, item),
+            (Source::Body(_), Content::Unread) | (Source::Item(_), _) => Found::Nothing,
         };
-        match (found.pop(), found.is_empty()) {
-            (None, _) if self.optional => Ok(None),
-            (Some(Some(text)), true) if !text.is_empty() => Ok(Some(text)),
-            _ => Err(Unkeyed::Part(self.written.clone())),
+        match found {
+            Found::Nothing if self.optional => Ok(None),
+            Found::Text(text) => Ok(Some(text)),
+            Found::Nothing | Found::Unusable => Err(Unkeyed::Part(self.written.clone())),
         }
     }
 }
 
-fn texts<'a>(values: &[&'a Value]) -> Vec<Option<Cow<'a, str>>> {
-    match values {
-        [Value::Null] => Vec::new(),
-        values => values.iter().map(|value| json::text(value)).collect(),
+/// What stands where a part points to.
+enum Found<'a> {
+    Nothing,
+    Text(Cow<'a, str>),
+    /// Several values, or one that can be no part of a key.
+    Unusable,
+}
+
+impl<'a> Found<'a> {
+    /// `None` is a value that can be no part of a key.
+    fn among(mut values: impl Iterator<Item = Option<Cow<'a, str>>>) -> Self {
+        match (values.next(), values.next()) {
+            (None, _) => Self::Nothing,
+            (Some(Some(text)), None) if !text.is_empty() => Self::Text(text),
+            _ => Self::Unusable,
+        }
     }
+
+    fn in_tree(path: &Path, document: &'a Value) -> Self {
+        match path.all(document).as_slice() {
+            [Value::Null] => Self::Nothing,
+            values => Self::among(values.iter().map(|value| tree::text(value))),
+        }
+    }
+}
+
+fn alone(key: Result<EventKey, Unkeyed>) -> Extraction {
+    Extraction { events: vec![event(key)], batch: None }
 }
 
 fn event(key: Result<EventKey, Unkeyed>) -> Event {
@@ -157,9 +205,9 @@ fn event(key: Result<EventKey, Unkeyed>) -> Event {
 }
 
 /// Slack's way of asking whether a URL is meant: the answer's body must reach it, and it is no event.
-fn handshake_or(reason: Unkeyed, document: &Value) -> Unkeyed {
-    let asks = json::at(document, "$.type").is_some_and(|kind| kind == "url_verification");
-    if asks && json::at(document, "$.challenge").is_some() { Unkeyed::Handshake } else { reason }
+fn handshake_or(reason: Unkeyed, root: Text<'_>) -> Unkeyed {
+    let asks = root.get("type").and_then(Text::key_part).is_some_and(|kind| kind == "url_verification");
+    if asks && root.get("challenge").is_some() { Unkeyed::Handshake } else { reason }
 }
 
 /// A preset whose own parts give way to the route's `key` list; what it verifies and signs stays.

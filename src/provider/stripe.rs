@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderName, HeaderValue};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::json;
+use super::outline::{Document, Text};
 use super::signature::{HmacScheme, single_header};
 use super::{AuthFailure, Delivery, Extraction, Provider, Verified};
 use crate::config::{self, Encoding, HmacAlgorithm, Secret, Verify};
@@ -27,7 +27,6 @@ pub(super) struct Stripe {
     secrets: Vec<Secret>,
     verifies: bool,
     scheme: HmacScheme,
-    wanted: json::Wanted,
 }
 
 impl Stripe {
@@ -36,18 +35,8 @@ impl Stripe {
             namespace: namespace.to_owned(),
             secrets: config.secrets.clone(),
             verifies: config.verify != Verify::Off,
-            wanted: json::Wanted::new(["$.id", "$.type"]).unwrap_or_default(),
             scheme: HmacScheme { algorithm: HmacAlgorithm::Sha256, encoding: Encoding::Hex, prefix: String::new() },
         }
-    }
-
-    fn event(&self, delivery: &Delivery<'_>) -> (Option<String>, Result<EventKey, Unkeyed>) {
-        let document = match json::parse_only(delivery.body, &self.wanted) {
-            Ok(document) => document,
-            Err(reason) => return (None, Err(reason)),
-        };
-        let key = json::required(&document, "$.id").map(|id| EventKey::new(&self.namespace, [Some(&*id)]));
-        (json::at(&document, "$.type").and_then(json::text).map(Into::into), key)
     }
 }
 
@@ -71,8 +60,11 @@ impl Provider for Stripe {
     }
 
     fn extract(&self, delivery: &Delivery<'_>) -> Extraction {
-        let (kind, key) = self.event(delivery);
-        let kind = kind.unwrap_or_else(|| "event".to_owned());
+        let document = Document::read(delivery.body);
+        let root = document.as_ref().map(Document::root).map_err(Unkeyed::clone);
+        let kind = root.as_ref().ok().and_then(|root| root.get("type")).and_then(Text::key_part);
+        let kind = kind.map_or_else(|| "event".to_owned(), Into::into);
+        let key = root.and_then(|root| Ok(EventKey::new(&self.namespace, [Some(&*root.required("$.id")?)])));
         Extraction { events: vec![Event { kind, key, conversation: None }], batch: None }
     }
 

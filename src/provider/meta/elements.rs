@@ -12,14 +12,12 @@
 //!
 //! So whatever a delivery holds is in some part of it, and a part read again holds the very events it was made for.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
 use bytes::Bytes;
 
-use super::super::batch::{Node, Slot};
-use super::super::outline::{Member, Text};
+use super::super::batch::{Companions, Node, Slot};
+use super::super::outline::{Document, Member, Text};
 use super::super::{Batch, Extraction};
+use super::contacts::Contacts;
 use super::keys::{self, Element, Field, Fields};
 use crate::event::{Event, Unkeyed};
 
@@ -28,32 +26,18 @@ const CHANGE: &str = "entry[].changes[]";
 const VALUE: &str = "entry[].changes[].value";
 const METADATA: &str = "entry[].changes[].value.metadata";
 
-/// The members of an element that name a party of its conversation.
-const PARTIES: [&str; 10] = [
-    "from",
-    "from_user_id",
-    "to",
-    "to_user_id",
-    "recipient_id",
-    "recipient_user_id",
-    "recipient_participant_id",
-    "recipient_participant_user_id",
-    "user_id",
-    "wa_id",
-];
-
 /// The events of a delivery, and how to cut it where it holds more than one.
 pub(super) fn read(body: &Bytes, namespace: &str) -> Extraction {
     let alone = |reason| Extraction {
         events: vec![Event { kind: "unknown".to_owned(), key: Err(reason), conversation: None }],
         batch: None,
     };
-    if body.trim_ascii().is_empty() {
-        return alone(Unkeyed::EmptyBody);
-    }
-    let Some(document) = Text::document(body) else { return alone(Unkeyed::NotJson) };
-    let mut reader = Reader { namespace, events: Vec::new(), companions: Vec::new() };
-    match reader.document(document) {
+    let document = match Document::read(body) {
+        Ok(document) => document,
+        Err(reason) => return alone(reason),
+    };
+    let mut reader = Reader { namespace, events: Vec::new(), companions: Companions::default() };
+    match reader.document(document.root()) {
         Some(root) => {
             let batch = (reader.events.len() > 1).then(|| Batch::new(body, root, reader.companions));
             Extraction { events: reader.events, batch }
@@ -82,18 +66,18 @@ enum Found {
 struct Reader<'r> {
     namespace: &'r str,
     events: Vec<Event>,
-    companions: Vec<Vec<usize>>,
+    companions: Companions,
 }
 
 impl Reader<'_> {
-    fn document(&mut self, document: Text<'_>) -> Option<Node> {
-        let members = Fields::read(document, "$")?;
+    fn document(&mut self, root: Text<'_>) -> Option<Node> {
+        let members = Fields::read(root, "$")?;
         let subject = match &*members.text("object")? {
             "whatsapp_business_account" => Subject::WhatsApp,
             "page" | "instagram" => Subject::Page,
             _ => Subject::Other,
         };
-        self.container(&members, |reader, member| match &*member.name {
+        self.container(members, |reader, member| match &*member.name() {
             "entry" => reader.array(member, ENTRY, |reader, entry| reader.entry(entry, subject)),
             _ => Found::Other,
         })
@@ -101,10 +85,10 @@ impl Reader<'_> {
 
     fn entry(&mut self, text: Text<'_>, subject: Subject) -> Node {
         let read = Fields::read(text, ENTRY).and_then(|entry| {
-            self.container(&entry, |reader, member| match &*member.name {
-                "changes" => reader.array(member, CHANGE, |reader, change| reader.change(change, subject, &entry)),
+            self.container(entry, |reader, member| match &*member.name() {
+                "changes" => reader.array(member, CHANGE, |reader, change| reader.change(change, subject, entry)),
                 "messaging" if subject == Subject::Page => {
-                    reader.array(member, keys::MESSAGING, |reader, element| reader.messaging(element, &entry))
+                    reader.array(member, keys::MESSAGING, |reader, element| reader.messaging(element, entry))
                 }
                 _ => Found::Other,
             })
@@ -112,20 +96,19 @@ impl Reader<'_> {
         read.unwrap_or_else(|| self.unknown(ENTRY, text))
     }
 
-    fn change(&mut self, text: Text<'_>, subject: Subject, entry: &Fields<'_>) -> Node {
+    fn change(&mut self, text: Text<'_>, subject: Subject, entry: Fields<'_>) -> Node {
         let read = Fields::read(text, CHANGE).and_then(|change| {
-            self.container(&change, |reader, member| match &*member.name {
-                "value" => Found::Slot(Slot::Events(
-                    member.heading.clone(),
-                    reader.value(member.value, subject, entry, &change),
-                )),
+            self.container(change, |reader, member| match &*member.name() {
+                "value" => {
+                    Found::Slot(Slot::Events(member.heading(), reader.value(member.value, subject, entry, change)))
+                }
                 _ => Found::Other,
             })
         });
         read.unwrap_or_else(|| self.unknown(CHANGE, text))
     }
 
-    fn value(&mut self, text: Text<'_>, subject: Subject, entry: &Fields<'_>, change: &Fields<'_>) -> Node {
+    fn value(&mut self, text: Text<'_>, subject: Subject, entry: Fields<'_>, change: Fields<'_>) -> Node {
         let field = change.text("field").unwrap_or_default();
         let event = match (subject, Field::of_whatsapp(&field)) {
             (Subject::Page, _) => keys::page_change(entry, change, text, self.namespace),
@@ -133,8 +116,8 @@ impl Reader<'_> {
                 keys::whole_change(entry, change, text, self.namespace)
             }
             (Subject::WhatsApp, Field::History) => {
-                let metadata = Fields::read(text, VALUE).map(|value| value.inner("metadata", METADATA));
-                keys::history(&metadata.unwrap_or_default(), text, self.namespace)
+                let value = Fields::read_or_none(Some(text), VALUE);
+                keys::history(value.inner("metadata", METADATA), text, self.namespace)
             }
             (Subject::WhatsApp, Field::Elements) => return self.elements(text, entry, field == "calls"),
             (Subject::WhatsApp, Field::Unknown) => Event {
@@ -143,27 +126,27 @@ impl Reader<'_> {
                 conversation: None,
             },
         };
-        self.push(event, Vec::new(), text)
+        self.push(event, [], text)
     }
 
     /// A value whose arrays are lists of events.
-    fn elements(&mut self, text: Text<'_>, entry: &Fields<'_>, calls: bool) -> Node {
+    fn elements(&mut self, text: Text<'_>, entry: Fields<'_>, calls: bool) -> Node {
         let read = Fields::read(text, VALUE).and_then(|value| {
             let metadata = value.inner("metadata", METADATA);
-            let contacts = contacts(&value);
-            self.container(&value, |reader, member| {
-                if let Some(kind) = Element::in_array(&member.name, calls) {
+            let contacts = Contacts::of(value.get("contacts"));
+            self.container(value, |reader, member| {
+                if let Some(kind) = Element::in_array(&member.name(), calls) {
                     return reader.array(member, kind.place(), |reader, element| {
-                        reader.element(kind, element, &metadata, &contacts)
+                        reader.element(kind, element, metadata, &contacts)
                     });
                 }
-                match &*member.name {
+                match &*member.name() {
                     "metadata" => Found::Slot(Slot::Kept(member.range())),
                     "contacts" => companions(member),
                     "errors" if !member.value.is_scalar() && !member.value.is_hollow() => {
-                        let event = keys::errors(&metadata, entry, member.value, reader.namespace);
-                        let node = reader.push(event, Vec::new(), member.value);
-                        Found::Slot(Slot::Events(member.heading.clone(), node))
+                        let event = keys::errors(metadata, entry, member.value, reader.namespace);
+                        let node = reader.push(event, [], member.value);
+                        Found::Slot(Slot::Events(member.heading(), node))
                     }
                     _ => Found::Other,
                 }
@@ -172,23 +155,15 @@ impl Reader<'_> {
         read.unwrap_or_else(|| self.unknown(VALUE, text))
     }
 
-    fn element(
-        &mut self,
-        kind: Element,
-        text: Text<'_>,
-        metadata: &Fields<'_>,
-        contacts: &HashMap<Cow<'_, str>, Vec<usize>>,
-    ) -> Node {
+    fn element(&mut self, kind: Element, text: Text<'_>, metadata: Fields<'_>, contacts: &Contacts<'_>) -> Node {
         let Some(element) = Fields::read(text, kind.place()) else { return self.unknown(kind.place(), text) };
-        let event = kind.event(text, &element, metadata, self.namespace);
-        let own =
-            PARTIES.into_iter().filter_map(|name| contacts.get(&element.text(name)?)).flatten().copied().collect();
-        self.push(event, own, text)
+        let event = kind.event(text, element, metadata, self.namespace);
+        self.push(event, contacts.of_parties(element), text)
     }
 
-    fn messaging(&mut self, text: Text<'_>, entry: &Fields<'_>) -> Node {
+    fn messaging(&mut self, text: Text<'_>, entry: Fields<'_>) -> Node {
         match Fields::read(text, keys::MESSAGING) {
-            Some(element) => self.push(keys::messaging(entry, &element, self.namespace), Vec::new(), text),
+            Some(element) => self.push(keys::messaging(entry, element, self.namespace), [], text),
             None => self.unknown(keys::MESSAGING, text),
         }
     }
@@ -196,10 +171,10 @@ impl Reader<'_> {
     /// An object whose members `read` knows; `None` if it holds no event.
     fn container<'a>(
         &mut self,
-        object: &Fields<'a>,
-        mut read: impl FnMut(&mut Self, &Member<'a>) -> Found,
+        object: Fields<'a>,
+        mut read: impl FnMut(&mut Self, Member<'a>) -> Found,
     ) -> Option<Node> {
-        let mut slots = Vec::with_capacity(object.members().len());
+        let mut slots = Vec::new();
         for member in object.members() {
             match read(self, member) {
                 Found::Slot(slot) => slots.push(slot),
@@ -208,9 +183,9 @@ impl Reader<'_> {
                     slots.push(Slot::Kept(member.range()));
                 }
                 Found::Other => {
-                    let place = format!("{}.{}", object.place(), keys::readable(&member.name));
+                    let place = format!("{}.{}", object.place(), keys::readable(&member.name()));
                     let node = self.unknown(&place, member.value);
-                    slots.push(Slot::Events(member.heading.clone(), node));
+                    slots.push(Slot::Events(member.heading(), node));
                 }
             }
         }
@@ -218,47 +193,34 @@ impl Reader<'_> {
     }
 
     /// A member that should be an array of things that each hold an event.
-    fn array(&mut self, member: &Member<'_>, place: &str, mut read: impl FnMut(&mut Self, Text<'_>) -> Node) -> Found {
+    fn array(&mut self, member: Member<'_>, place: &str, mut read: impl FnMut(&mut Self, Text<'_>) -> Node) -> Found {
         if member.value.is_null() {
             return Found::Other;
         }
         let node = match member.value.array() {
-            Some(elements) => Node::array(elements.into_iter().map(|element| read(self, element)).collect()),
+            Some(elements) => Node::array(elements.map(|element| read(self, element)).collect()),
             None => Some(self.unknown(place.trim_end_matches("[]"), member.value)),
         };
-        node.map_or(Found::LeftOut, |node| Found::Slot(Slot::Events(member.heading.clone(), node)))
+        node.map_or(Found::LeftOut, |node| Found::Slot(Slot::Events(member.heading(), node)))
     }
 
     fn unknown(&mut self, place: &str, text: Text<'_>) -> Node {
         let key = Err(Unkeyed::UnknownKind(place.to_owned()));
-        self.push(Event { kind: "unknown".to_owned(), key, conversation: None }, Vec::new(), text)
+        self.push(Event { kind: "unknown".to_owned(), key, conversation: None }, [], text)
     }
 
-    fn push(&mut self, event: Event, companions: Vec<usize>, text: Text<'_>) -> Node {
+    fn push(&mut self, event: Event, companions: impl IntoIterator<Item = usize>, text: Text<'_>) -> Node {
         self.events.push(event);
         self.companions.push(companions);
         Node::event(self.events.len() - 1, text.range())
     }
 }
 
-/// Which contacts of a value go by which id.
-fn contacts<'a>(value: &Fields<'a>) -> HashMap<Cow<'a, str>, Vec<usize>> {
-    let contacts = value.get("contacts").and_then(Text::array).unwrap_or_default();
-    let mut by_id: HashMap<_, Vec<usize>> = HashMap::new();
-    for (index, contact) in contacts.into_iter().enumerate() {
-        let Some(contact) = Fields::read(contact, "") else { continue };
-        for id in ["wa_id", "user_id"].into_iter().filter_map(|name| contact.text(name)) {
-            by_id.entry(id).or_default().push(index);
-        }
-    }
-    by_id
-}
-
 /// The contacts, each of which comes along with the events of its own.
-fn companions(member: &Member<'_>) -> Found {
+fn companions(member: Member<'_>) -> Found {
     match member.value.array() {
-        Some(contacts) if !contacts.is_empty() => {
-            Found::Slot(Slot::Companions(member.heading.clone(), contacts.into_iter().map(Text::range).collect()))
+        Some(contacts) if !member.value.is_hollow() => {
+            Found::Slot(Slot::Companions(member.heading(), contacts.map(Text::range).collect()))
         }
         _ => Found::Other,
     }

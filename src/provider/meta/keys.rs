@@ -7,101 +7,113 @@
 use std::borrow::Cow;
 
 use super::super::outline::{Member, Text};
-use crate::event::{Event, EventKey, Unkeyed};
+use crate::event::{Event, EventKey, Joining, Unkeyed};
 
 /// The place of Messenger's and Instagram's events.
 pub(super) const MESSAGING: &str = "entry[].messaging[]";
 
-/// The members of one object of the delivery.
-#[derive(Default)]
+/// One object of the delivery, which says no name twice.
+#[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
-    members: Vec<Member<'a>>,
+    /// `None` where there is none: then it has no members.
+    object: Option<Text<'a>>,
     place: &'static str,
 }
 
 impl<'a> Fields<'a> {
     /// The object at this place; `None` if there is none.
     pub(super) fn read(text: Text<'a>, place: &'static str) -> Option<Self> {
-        Some(Self { members: text.object()?, place })
+        text.object().map(|_| Self { object: Some(text), place })
     }
 
-    /// The object that is the member `name`; without members if there is none.
-    pub(super) fn inner(&self, name: &str, place: &'static str) -> Self {
-        Self { members: self.get(name).and_then(Text::object).unwrap_or_default(), place }
+    /// The same, without members if there is none.
+    pub(super) fn read_or_none(text: Option<Text<'a>>, place: &'static str) -> Self {
+        Self { object: text.filter(|text| text.object().is_some()), place }
     }
 
-    pub(super) fn members(&self) -> &[Member<'a>] {
-        &self.members
+    /// The object that is the member `name`.
+    pub(super) fn inner(self, name: &str, place: &'static str) -> Self {
+        Self::read_or_none(self.get(name), place)
     }
 
-    pub(super) fn place(&self) -> &'static str {
+    pub(super) fn members(self) -> impl Iterator<Item = Member<'a>> {
+        self.object.into_iter().flat_map(Text::members)
+    }
+
+    pub(super) fn place(self) -> &'static str {
         self.place
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Text<'a>> {
-        self.members.iter().find(|member| member.name == name).map(|member| member.value)
+    pub(super) fn get(self, name: &str) -> Option<Text<'a>> {
+        self.members().find(|member| member.is_named(name)).map(|member| member.value)
     }
 
     /// A string that is not empty, a number's own digits or a boolean.
-    pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+    pub(super) fn text(self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.key_part()
     }
 
-    fn first_text(&self, names: &[&str]) -> Option<Cow<'a, str>> {
+    fn first_text(self, names: &[&str]) -> Option<Cow<'a, str>> {
         names.iter().find_map(|name| self.text(name))
     }
 
-    fn is_true(&self, name: &str) -> bool {
+    fn is_true(self, name: &str) -> bool {
         self.text(name).as_deref() == Some("true")
     }
 }
 
-/// The parts of a key as they are found, and the first that is missing.
-struct Parts<'a>(Result<Vec<Option<Cow<'a, str>>>, Unkeyed>);
+/// A key of parts as they are found, or the first that is missing.
+struct Parts(Result<Joining, Unkeyed>);
 
-impl<'a> Parts<'a> {
-    fn of(kind: &'static str) -> Self {
-        Self(Ok(vec![Some(Cow::Borrowed(kind))]))
+impl Parts {
+    fn under(namespace: &str) -> Self {
+        Self(Ok(Joining::under(namespace)))
     }
 
     /// The first of these members that is there.
-    fn need(self, fields: &Fields<'a>, names: &[&str]) -> Self {
-        let value = names.iter().find_map(|name| fields.get(name));
-        self.add(value.map(Text::key_part), true, || format!("{}.{}", fields.place, names.join("|")))
+    fn need(self, fields: Fields<'_>, names: &[&str]) -> Self {
+        self.first(fields, names, true)
     }
 
     /// The same, where none of them need be there.
-    fn may(self, fields: &Fields<'a>, names: &[&str]) -> Self {
+    fn may(self, fields: Fields<'_>, names: &[&str]) -> Self {
+        self.first(fields, names, false)
+    }
+
+    fn first(self, fields: Fields<'_>, names: &[&str], needed: bool) -> Self {
         let value = names.iter().find_map(|name| fields.get(name));
-        self.add(value.map(Text::key_part), false, || format!("{}.{}", fields.place, names.join("|")))
+        match value.map(Text::key_part) {
+            Some(Some(part)) => self.word(&part),
+            None if !needed => self.add(None),
+            _ => self.missing(|| format!("{}.{}", fields.place, names.join("|"))),
+        }
     }
 
     /// All of a value, whatever the order of its members.
     fn hash(self, value: Text<'_>, place: &str) -> Self {
-        self.add(Some(value.canonical_hash().map(Cow::Owned)), true, || place.to_owned())
+        match value.canonical_sha256() {
+            Some(hash) => self.word(&hash),
+            None => self.missing(|| place.to_owned()),
+        }
     }
 
-    fn word(mut self, word: &'static str) -> Self {
-        if let Ok(parts) = &mut self.0 {
-            parts.push(Some(Cow::Borrowed(word)));
+    fn word(self, word: &str) -> Self {
+        self.add(Some(word))
+    }
+
+    fn add(mut self, part: Option<&str>) -> Self {
+        if let Ok(key) = &mut self.0 {
+            key.add(part);
         }
         self
     }
 
-    /// `found` is `None` if the part is absent, and `Some(None)` if what is there cannot be a part.
-    fn add(mut self, found: Option<Option<Cow<'a, str>>>, needed: bool, place: impl FnOnce() -> String) -> Self {
-        if let Ok(parts) = &mut self.0 {
-            match found {
-                Some(Some(part)) => parts.push(Some(part)),
-                None if !needed => parts.push(None),
-                _ => self.0 = Err(Unkeyed::Part(place())),
-            }
-        }
-        self
+    fn missing(self, place: impl FnOnce() -> String) -> Self {
+        Self(self.0.and_then(|_| Err(Unkeyed::Part(place()))))
     }
 
-    fn key(self, namespace: &str) -> Result<EventKey, Unkeyed> {
-        Ok(EventKey::new(namespace, self.0?.iter().map(Option::as_deref)))
+    fn key(self) -> Result<EventKey, Unkeyed> {
+        self.0.map(Joining::finish)
     }
 }
 
@@ -185,8 +197,8 @@ impl Element {
     }
 
     /// The event that `text` is, whose members are `element`, at the number that `metadata` names.
-    pub(super) fn event(self, text: Text<'_>, element: &Fields<'_>, metadata: &Fields<'_>, namespace: &str) -> Event {
-        let of = |kind| Parts::of(kind).need(metadata, &["phone_number_id"]);
+    pub(super) fn event(self, text: Text<'_>, element: Fields<'_>, metadata: Fields<'_>, namespace: &str) -> Event {
+        let of = |kind| Parts::under(namespace).word(kind).need(metadata, &["phone_number_id"]);
         let (kind, parts, party) = match self {
             Self::Message => {
                 let party = element.first_text(&["from", "from_user_id"]);
@@ -222,7 +234,7 @@ impl Element {
             Self::StateSync => {
                 let times = element.inner("metadata", "entry[].changes[].value.state_sync[].metadata");
                 let parts =
-                    of("state_sync").need(element, &["action"]).need(&times, &["timestamp"]).hash(text, self.place());
+                    of("state_sync").need(element, &["action"]).need(times, &["timestamp"]).hash(text, self.place());
                 let contact = element.inner("contact", "entry[].changes[].value.state_sync[].contact");
                 ("state_sync", parts, contact.first_text(&["phone_number", "user_id"]))
             }
@@ -236,95 +248,99 @@ impl Element {
             }
         };
         let number = metadata.text("phone_number_id");
-        Event { kind: kind.to_owned(), key: parts.key(namespace), conversation: conversation(number, party) }
+        Event { kind: kind.to_owned(), key: parts.key(), conversation: conversation(number, party) }
     }
 }
 
 /// Errors that belong to the business number, or to elements that stand beside them. Where nothing says when they
 /// happened, the next occurrence looks the same as a copy of this one, and there is no key.
-pub(super) fn errors(metadata: &Fields<'_>, entry: &Fields<'_>, errors: Text<'_>, namespace: &str) -> Event {
-    let parts = Parts::of("error")
+pub(super) fn errors(metadata: Fields<'_>, entry: Fields<'_>, errors: Text<'_>, namespace: &str) -> Event {
+    let parts = Parts::under(namespace)
+        .word("error")
         .need(metadata, &["phone_number_id"])
         .need(entry, &["time"])
         .hash(errors, "entry[].changes[].value.errors");
-    Event { kind: "error".to_owned(), key: parts.key(namespace), conversation: None }
+    Event { kind: "error".to_owned(), key: parts.key(), conversation: None }
 }
 
 /// A chunk of history. Its phase and progress are no id: several chunks share them.
-pub(super) fn history(metadata: &Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
-    let parts = Parts::of("history").need(metadata, &["phone_number_id"]).hash(value, "entry[].changes[].value");
-    Event { kind: "history".to_owned(), key: parts.key(namespace), conversation: None }
+pub(super) fn history(metadata: Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
+    let parts = Parts::under(namespace)
+        .word("history")
+        .need(metadata, &["phone_number_id"])
+        .hash(value, "entry[].changes[].value");
+    Event { kind: "history".to_owned(), key: parts.key(), conversation: None }
 }
 
 /// A change without an id. The time is part of the key, since RESTRICTED, REINSTATED, RESTRICTED are three events of
 /// which two have the same value.
-pub(super) fn whole_change(entry: &Fields<'_>, change: &Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
-    let parts = Parts(Ok(Vec::new()))
+pub(super) fn whole_change(entry: Fields<'_>, change: Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
+    let parts = Parts::under(namespace)
         .need(change, &["field"])
         .need(entry, &["id"])
         .may(entry, &["time"])
         .hash(value, "entry[].changes[].value");
-    named_by_field(change, parts, namespace)
+    named_by_field(change, parts)
 }
 
 /// A change of a page or an Instagram account: a comment, a post, a lead. One of them changes more than once, so its
 /// id is not enough.
-pub(super) fn page_change(entry: &Fields<'_>, change: &Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
-    let inside = Fields::read(value, "entry[].changes[].value").unwrap_or_default();
-    let parts = Parts(Ok(Vec::new()))
+pub(super) fn page_change(entry: Fields<'_>, change: Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
+    let inside = Fields::read_or_none(Some(value), "entry[].changes[].value");
+    let parts = Parts::under(namespace)
         .need(change, &["field"])
         .need(entry, &["id"])
-        .may(&inside, &["comment_id", "post_id", "leadgen_id", "id"])
-        .may(&inside, &["verb"]);
+        .may(inside, &["comment_id", "post_id", "leadgen_id", "id"])
+        .may(inside, &["verb"]);
     let parts = match inside.get("created_time") {
-        Some(_) => parts.need(&inside, &["created_time"]),
+        Some(_) => parts.need(inside, &["created_time"]),
         None => parts.may(entry, &["time"]),
     };
-    named_by_field(change, parts.hash(value, "entry[].changes[].value"), namespace)
+    named_by_field(change, parts.hash(value, "entry[].changes[].value"))
 }
 
-fn named_by_field(change: &Fields<'_>, parts: Parts<'_>, namespace: &str) -> Event {
+fn named_by_field(change: Fields<'_>, parts: Parts) -> Event {
     let kind = readable(&change.text("field").unwrap_or_default()).to_owned();
-    Event { kind, key: parts.key(namespace), conversation: None }
+    Event { kind, key: parts.key(), conversation: None }
 }
 
 /// An element of `messaging[]`, which holds one of several kinds of content.
-pub(super) fn messaging(entry: &Fields<'_>, element: &Fields<'_>, namespace: &str) -> Event {
+pub(super) fn messaging(entry: Fields<'_>, element: Fields<'_>, namespace: &str) -> Event {
     const KINDS: [&str; 6] = ["message", "message_edit", "postback", "reaction", "delivery", "read"];
     let mut kinds = KINDS.into_iter().filter(|kind| element.get(kind).is_some());
     let sender = element.inner("sender", "entry[].messaging[].sender");
-    let of = |kind| Parts::of(kind).need(entry, &["id"]);
+    let of = |kind| Parts::under(namespace).word(kind).need(entry, &["id"]);
     let (kind, parts) = match (kinds.next(), kinds.next()) {
         (Some("message"), None) => {
             let message = element.inner("message", "entry[].messaging[].message");
             let kind = if message.is_true("is_echo") { "echo" } else { "message" };
-            let parts = of(kind).need(&message, &["mid"]);
+            let parts = of(kind).need(message, &["mid"]);
             // A message that was taken back comes once more, with the same id.
             (kind, if message.is_true("is_deleted") { parts.word("deleted") } else { parts })
         }
         (Some("message_edit"), None) => {
             let edit = element.inner("message_edit", "entry[].messaging[].message_edit");
-            ("message_edit", of("message_edit").need(&edit, &["mid"]).need(&edit, &["num_edit"]))
+            ("message_edit", of("message_edit").need(edit, &["mid"]).need(edit, &["num_edit"]))
         }
         (Some("postback"), None) => {
             let postback = element.inner("postback", "entry[].messaging[].postback");
-            ("postback", of("postback").need(&postback, &["mid"]))
+            ("postback", of("postback").need(postback, &["mid"]))
         }
         // From here on, a `mid` is that of the message that was reacted to, delivered or read.
         (Some("reaction"), None) => {
             let reaction = element.inner("reaction", "entry[].messaging[].reaction");
             let parts = of("reaction")
-                .need(&sender, &["id"])
-                .need(&reaction, &["mid"])
-                .need(&reaction, &["action"])
-                .may(&reaction, &["emoji"])
+                .need(sender, &["id"])
+                .need(reaction, &["mid"])
+                .need(reaction, &["action"])
+                .may(reaction, &["emoji"])
                 .need(element, &["timestamp"]);
             ("reaction", parts)
         }
         (Some("delivery"), None) => {
             let delivery = element.inner("delivery", "entry[].messaging[].delivery");
             let parts =
-                of("delivery").need(&sender, &["id"]).need(&delivery, &["watermark"]).may(element, &["timestamp"]);
+                of("delivery").need(sender, &["id"]).need(delivery, &["watermark"]).may(element, &["timestamp"]);
             (
                 "delivery",
                 match delivery.get("mids") {
@@ -336,7 +352,7 @@ pub(super) fn messaging(entry: &Fields<'_>, element: &Fields<'_>, namespace: &st
         (Some("read"), None) => {
             let read = element.inner("read", "entry[].messaging[].read");
             let parts =
-                of("read").need(&sender, &["id"]).need(&read, &["watermark", "mid"]).need(element, &["timestamp"]);
+                of("read").need(sender, &["id"]).need(read, &["watermark", "mid"]).need(element, &["timestamp"]);
             ("read", parts)
         }
         _ => ("unknown", Parts(Err(Unkeyed::UnknownKind(MESSAGING.to_owned())))),
@@ -344,12 +360,13 @@ pub(super) fn messaging(entry: &Fields<'_>, element: &Fields<'_>, namespace: &st
     let page = entry.text("id");
     let recipient = element.inner("recipient", "entry[].messaging[].recipient");
     let party = [sender.text("id"), recipient.text("id")].into_iter().flatten().find(|id| Some(id) != page.as_ref());
-    Event { kind: kind.to_owned(), key: parts.key(namespace), conversation: conversation(page, party) }
+    Event { kind: kind.to_owned(), key: parts.key(), conversation: conversation(page, party) }
 }
 
 /// The other side of a conversation with this number or page: that of another number is another conversation.
 fn conversation(ours: Option<Cow<'_, str>>, party: Option<Cow<'_, str>>) -> Option<String> {
-    Some(format!("{}:{}", ours.unwrap_or_default(), party?))
+    let party = party?;
+    Some([ours.as_deref().unwrap_or_default(), ":", &party].concat())
 }
 
 /// A name out of the delivery, if it looks like one: logs and errors hold no payload.

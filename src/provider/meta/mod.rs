@@ -4,6 +4,7 @@
 //! and so on is an event of its own; see [`elements`] for what is an event and what is its envelope, and [`keys`] for
 //! what identifies each.
 
+mod contacts;
 mod elements;
 mod keys;
 

@@ -1,31 +1,22 @@
-//! Bodies as JSON: read once, looked into by paths, and turned into the texts that keys are made of.
+//! JSON as a tree of values, for the JSONPaths that are more than names.
 //!
-//! Two readers of one body must see one identity, or the gateway would call a delivery a duplicate of an event that
-//! the handler never saw. So numbers keep their own digits (a float would make two ids out of one, or one out of two),
-//! and a name that occurs twice in one object has no value that could be a part of a key: readers differ on which of
-//! the two counts.
-
-mod pruned;
+//! It tells the same parts of keys as an [`outline`](super::outline) does, at many times the cost.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use data_encoding::HEXLOWER;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use serde_json_path::{JsonPath, LocatedNodeList};
-use sha2::{Digest, Sha256};
 
-pub(super) use self::pruned::{Wanted, parse_only};
 use crate::event::Unkeyed;
 
 /// How serde_json, under `arbitrary_precision`, hands over a number that is no 64-bit integer: as an object with this
 /// one name.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Holds the values of a name that occurs more than once. An object, so that it is no part of a key, and with all of
-/// its values, so that a hash over it still tells different contents apart.
+/// Holds the values of a name that occurs more than once. An object, so that it is no part of a key.
 const REPEATED: &str = "\u{0}repeated";
 
 /// The body as JSON.
@@ -43,7 +34,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Value, Unkeyed> {
 /// JavaScript writes a text that was cut inside an emoji as an escape of half a surrogate pair. Its own parser takes
 /// that back; ours would take the whole body for no JSON. Such an escape is read as its six characters instead. `None`
 /// where there is none.
-fn escape_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn escape_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| {
         let digits = body.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -79,66 +70,28 @@ pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The value at a plain path such as `$.data.order.uuid`.
-pub(super) fn at<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').skip(1).try_fold(document, |value, name| value.get(name))
-}
-
-/// The text at a plain path, which must be there.
-pub(super) fn required<'a>(document: &'a Value, path: &str) -> Result<Cow<'a, str>, Unkeyed> {
-    at(document, path).and_then(text).ok_or_else(|| Unkeyed::Part(path.to_owned()))
-}
-
-/// The SHA-256 of a value, equal for equal values whatever the order of their names, their spacing and their escapes:
-/// names are sorted, and every text stands behind its length.
-pub(super) fn canonical_sha256(value: &Value) -> String {
-    let mut hash = Sha256::new();
-    add_canonical(&mut hash, value);
-    HEXLOWER.encode(&hash.finalize())
-}
-
-fn add_canonical(hash: &mut Sha256, value: &Value) {
-    match value {
-        Value::Null => hash.update(b"n"),
-        Value::Bool(false) => hash.update(b"f"),
-        Value::Bool(true) => hash.update(b"t"),
-        Value::Number(number) => add_text(hash, b'd', number.as_str()),
-        Value::String(text) => add_text(hash, b's', text),
-        Value::Array(elements) => {
-            hash.update(format!("[{}:", elements.len()));
-            for element in elements {
-                add_canonical(hash, element);
-            }
-        }
-        Value::Object(members) => {
-            hash.update(format!("{{{}:", members.len()));
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
-            for (name, member) in members {
-                add_text(hash, b's', name);
-                add_canonical(hash, member);
-            }
-        }
-    }
-}
-
-fn add_text(hash: &mut Sha256, kind: u8, text: &str) {
-    hash.update([kind]);
-    hash.update(format!("{}:", text.len()));
-    hash.update(text);
-}
-
 /// A JSONPath of the configuration, compiled once.
 #[derive(Debug)]
 pub(super) struct Path {
     /// A path that does not compile is a mistake that the configuration's own check reports. Here it matches nothing,
     /// so that its events are forwarded without a key.
     compiled: Option<JsonPath>,
+    /// Where it says no more than names.
+    names: Option<Vec<String>>,
 }
 
 impl Path {
     pub(super) fn compile(written: &str) -> Self {
-        Self { compiled: JsonPath::parse(written).ok() }
+        let compiled = JsonPath::parse(written).ok();
+        let is_plain =
+            |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let names = written.strip_prefix("$.").filter(|names| compiled.is_some() && names.split('.').all(is_plain));
+        Self { compiled, names: names.map(|names| names.split('.').map(str::to_owned).collect()) }
+    }
+
+    /// The names that lead to the value, where the path is that and no more.
+    pub(super) fn names(&self) -> Option<&[String]> {
+        self.names.as_deref()
     }
 
     /// Every value that the path matches, in the order of the document.
