@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use data_encoding::{HEXLOWER, HEXUPPER};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// An encoded part longer than this many bytes is replaced by `#` and the SHA-256 of the part.
@@ -102,9 +102,12 @@ fn encode_into(key: &mut String, part: &str) {
         let (plain, escaped) = rest.split_at(at);
         key.push_str(plain);
         key.push('%');
-        HEXUPPER.encode_append(&escaped.as_bytes()[..1], key);
         // What is escaped is one byte long.
-        rest = &escaped[1..];
+        let (byte, behind) = (escaped.as_bytes()[0], &escaped[1..]);
+        for digit in [byte >> 4, byte & 0xf] {
+            key.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+        }
+        rest = behind;
     }
     key.push_str(rest);
     if key.len() - start > LONGEST_PART {
