@@ -85,12 +85,13 @@ impl<'d> Member<'d> {
     }
 
     fn is_named(self, name: &[u8]) -> bool {
-        let written = self.written_name();
-        let node = written.node();
-        match node.kind {
-            Kind::Escaped => self.name().as_bytes() == name,
-            _ => (node.end - node.start) as usize == name.len() + 2 && written.inside_quotes().as_bytes() == name,
+        let node = self.written_name().node();
+        if node.kind == Kind::Escaped {
+            return self.name().as_bytes() == name;
         }
+        let Range { start, end } = node.inside_quotes();
+        // Most names differ in length, which needs no look at the body.
+        end - start == name.len() && self.value.document.text.as_bytes()[start..end] == *name
     }
 }
 
@@ -183,16 +184,10 @@ impl<'d> Text<'d> {
         &self.document.text[self.range()]
     }
 
-    /// What stands between the quotes of a string.
-    fn inside_quotes(self) -> &'d str {
-        let Range { start, end } = self.range();
-        &self.document.text[start + 1..end - 1]
-    }
-
     /// The characters of a string, or the digits of a number. Exponents are spelled in one way, as serde_json does.
     fn decoded(self) -> Option<Cow<'d, str>> {
         match self.node().kind {
-            Kind::String => Some(Cow::Borrowed(self.inside_quotes())),
+            Kind::String => Some(Cow::Borrowed(&self.document.text[self.node().inside_quotes()])),
             Kind::Escaped => {
                 let written = self.written();
                 let decoded = serde_json::from_str::<String>(written).ok();
@@ -264,16 +259,13 @@ impl<'d> Members<'d> {
 
     fn have_no_name_twice(self) -> bool {
         // Most names of an object differ from each other in this sign, and then need not be compared.
+        let bytes = self.document.text.as_bytes();
         let mut signs = 0_u64;
         let all_differ = self.into_iter().all(|member| {
-            let name = member.written_name();
-            let sign = match (name.node().kind, name.inside_quotes().as_bytes()) {
-                (Kind::String, [first, .., last]) => {
-                    1 << ((usize::from(*first) + usize::from(*last) + name.range().len()) % 64)
-                }
-                _ => return false,
-            };
-            let differs = signs & sign == 0;
+            let node = member.written_name().node();
+            let Range { start, end } = node.inside_quotes();
+            let sign = 1 << ((end - start + usize::from(bytes[start]) + usize::from(bytes[end - 1])) % 64);
+            let differs = node.kind == Kind::String && signs & sign == 0;
             signs |= sign;
             differs
         });
