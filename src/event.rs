@@ -4,6 +4,7 @@
 //! different for every other event; everything else in this crate rests on that one property, so the rules for
 //! joining parts live here and nowhere else.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -138,7 +139,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What it is, in the provider's words where it has some: `message`, `status`, `PURCHASE_APPROVED`.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// Its key, or why there is none: such an event is forwarded, counted and logged, never dropped.
     pub key: Result<EventKey, Unkeyed>,
     /// The other side of the conversation it belongs to (sender or recipient). The events of one conversation that a

@@ -52,7 +52,7 @@ impl Provider for Marcha {
         let document = Document::read(delivery.body);
         let root = document.as_ref().map(Document::root).map_err(Unkeyed::clone);
         let kind = root.as_ref().ok().and_then(|root| root.get("event").or_else(|| root.get("type")));
-        let kind = kind.and_then(Text::key_part).map_or_else(|| "event".to_owned(), Into::into);
+        let kind = kind.and_then(Text::key_part).map_or("event".into(), |kind| kind.into_owned().into());
         let key = self.key(delivery.headers, root);
         Extraction { events: vec![Event { kind, key, conversation: None }], batch: None }
     }

@@ -29,7 +29,7 @@ const METADATA: &str = "entry[].changes[].value.metadata";
 /// The events of a delivery, and how to cut it where it holds more than one.
 pub(super) fn read(body: &Bytes, namespace: &str) -> Extraction {
     let alone = |reason| Extraction {
-        events: vec![Event { kind: "unknown".to_owned(), key: Err(reason), conversation: None }],
+        events: vec![Event { kind: "unknown".into(), key: Err(reason), conversation: None }],
         batch: None,
     };
     let document = match Document::read(body) {
@@ -121,7 +121,7 @@ impl Reader<'_> {
             }
             (Subject::WhatsApp, Field::Elements) => return self.elements(text, entry, field == "calls"),
             (Subject::WhatsApp, Field::Unknown) => Event {
-                kind: keys::readable(&field).to_owned(),
+                kind: keys::readable(&field).to_owned().into(),
                 key: Err(Unkeyed::UnknownKind(VALUE.to_owned())),
                 conversation: None,
             },
@@ -211,7 +211,7 @@ impl Reader<'_> {
 
     fn unknown(&mut self, place: &str, text: Text<'_>) -> Node {
         let key = Err(Unkeyed::UnknownKind(place.to_owned()));
-        self.push(Event { kind: "unknown".to_owned(), key, conversation: None }, text)
+        self.push(Event { kind: "unknown".into(), key, conversation: None }, text)
     }
 
     fn push(&mut self, event: Event, text: Text<'_>) -> Node {

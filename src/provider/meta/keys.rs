@@ -247,7 +247,7 @@ impl Element {
             }
         };
         let number = metadata.text("phone_number_id");
-        Event { kind: kind.to_owned(), key: parts.key(), conversation: conversation(number, party) }
+        Event { kind: kind.into(), key: parts.key(), conversation: conversation(number, party) }
     }
 }
 
@@ -259,7 +259,7 @@ pub(super) fn errors(metadata: Fields<'_>, entry: Fields<'_>, errors: Text<'_>, 
         .need(metadata, &["phone_number_id"])
         .need(entry, &["time"])
         .hash(errors, "entry[].changes[].value.errors");
-    Event { kind: "error".to_owned(), key: parts.key(), conversation: None }
+    Event { kind: "error".into(), key: parts.key(), conversation: None }
 }
 
 /// A chunk of history. Its phase and progress are no id: several chunks share them.
@@ -268,7 +268,7 @@ pub(super) fn history(metadata: Fields<'_>, value: Text<'_>, namespace: &str) ->
         .word("history")
         .need(metadata, &["phone_number_id"])
         .hash(value, "entry[].changes[].value");
-    Event { kind: "history".to_owned(), key: parts.key(), conversation: None }
+    Event { kind: "history".into(), key: parts.key(), conversation: None }
 }
 
 /// A change without an id. The time is part of the key, since RESTRICTED, REINSTATED, RESTRICTED are three events of
@@ -299,7 +299,7 @@ pub(super) fn page_change(entry: Fields<'_>, change: Fields<'_>, value: Text<'_>
 }
 
 fn named_by_field(change: Fields<'_>, parts: Parts) -> Event {
-    let kind = readable(&change.text("field").unwrap_or_default()).to_owned();
+    let kind = readable(&change.text("field").unwrap_or_default()).to_owned().into();
     Event { kind, key: parts.key(), conversation: None }
 }
 
@@ -359,7 +359,7 @@ pub(super) fn messaging(entry: Fields<'_>, element: Fields<'_>, namespace: &str)
     let page = entry.text("id");
     let recipient = element.inner("recipient", "entry[].messaging[].recipient");
     let party = [sender.text("id"), recipient.text("id")].into_iter().flatten().find(|id| Some(id) != page.as_ref());
-    Event { kind: kind.to_owned(), key: parts.key(), conversation: conversation(page, party) }
+    Event { kind: kind.into(), key: parts.key(), conversation: conversation(page, party) }
 }
 
 /// The other side of a conversation with this number or page: that of another number is another conversation.
