@@ -4,10 +4,11 @@
 //! different for every other event; everything else in this crate rests on that one property, so the rules for
 //! joining parts live here and nowhere else.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use data_encoding::{HEXLOWER, HEXUPPER};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// An encoded part longer than this many bytes is replaced by `#` and the SHA-256 of the part.
@@ -102,9 +103,12 @@ fn encode_into(key: &mut String, part: &str) {
         let (plain, escaped) = rest.split_at(at);
         key.push_str(plain);
         key.push('%');
-        HEXUPPER.encode_append(&escaped.as_bytes()[..1], key);
         // What is escaped is one byte long.
-        rest = &escaped[1..];
+        let (byte, behind) = (escaped.as_bytes()[0], &escaped[1..]);
+        for digit in [byte >> 4, byte & 0xf] {
+            key.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+        }
+        rest = behind;
     }
     key.push_str(rest);
     if key.len() - start > LONGEST_PART {
@@ -135,7 +139,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What it is, in the provider's words where it has some: `message`, `status`, `PURCHASE_APPROVED`.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// Its key, or why there is none: such an event is forwarded, counted and logged, never dropped.
     pub key: Result<EventKey, Unkeyed>,
     /// The other side of the conversation it belongs to (sender or recipient). The events of one conversation that a

@@ -110,8 +110,12 @@ fn explain(route: &Route, options: &Options, saved: Saved) -> Explanation {
         .events
         .into_iter()
         .map(|event| match event.key {
-            Ok(key) => ExplainedEvent { kind: event.kind, key: Some(key.as_str().to_owned()), reason: None },
-            Err(unkeyed) => ExplainedEvent { kind: event.kind, key: None, reason: Some(unkeyed.to_string()) },
+            Ok(key) => {
+                ExplainedEvent { kind: event.kind.into_owned(), key: Some(key.as_str().to_owned()), reason: None }
+            }
+            Err(unkeyed) => {
+                ExplainedEvent { kind: event.kind.into_owned(), key: None, reason: Some(unkeyed.to_string()) }
+            }
         })
         .collect();
     explanation

@@ -36,9 +36,13 @@ pub(super) struct Companions {
 }
 
 impl Companions {
-    /// Those of the next event.
-    pub(super) fn push(&mut self, elements: impl IntoIterator<Item = usize>) {
-        self.elements.extend(elements);
+    /// The next event takes this element along.
+    pub(super) fn take(&mut self, element: usize) {
+        self.elements.push(element);
+    }
+
+    /// That is all the next event takes along.
+    pub(super) fn end_of_event(&mut self) {
         self.ends.push(self.elements.len());
     }
 
@@ -121,7 +125,7 @@ impl Batch {
         let mut text = document.root();
         for step in array {
             text = match step {
-                PathElement::Name(name) => text.object()?.find(|member| member.is_named(name))?.value,
+                PathElement::Name(name) => text.object()?.get(name)?,
                 PathElement::Index(index) => text.array()?.nth(*index)?,
             };
         }

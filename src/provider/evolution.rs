@@ -43,7 +43,7 @@ impl Evolution {
         let data = root.get("data").unwrap_or_else(|| nothing.root());
         let ids = ids_of(&kind);
         let event = |thing: Text<'_>| Event {
-            kind: kind.clone().into_owned(),
+            kind: Cow::Owned(kind.clone().into_owned()),
             key: self.key(root, &kind, ids, thing),
             conversation: one_of(thing, &["$.key.remoteJid", "$.remoteJid"]).flatten().map(Cow::into_owned),
         };
@@ -154,5 +154,5 @@ fn hash<'a>(value: Text<'_>, path: &str) -> Option<Cow<'a, str>> {
 }
 
 fn unkeyed(reason: Unkeyed) -> Event {
-    Event { kind: "event".to_owned(), key: Err(reason), conversation: None }
+    Event { kind: "event".into(), key: Err(reason), conversation: None }
 }

@@ -53,7 +53,7 @@ impl Provider for Hotmart {
         let document = Document::read(delivery.body);
         let root = document.as_ref().map(Document::root).map_err(Unkeyed::clone);
         let kind = root.as_ref().ok().and_then(|root| root.get("event")).and_then(Text::key_part);
-        let kind = kind.map_or_else(|| "event".to_owned(), Into::into);
+        let kind = kind.map_or("event".into(), |kind| kind.into_owned().into());
         let key = root.and_then(|root| self.key(root));
         Extraction { events: vec![Event { kind, key, conversation: None }], batch: None }
     }

@@ -12,7 +12,7 @@ use super::signature::single_header;
 use super::verify::Verifier;
 use super::{AuthFailure, Delivery, Extraction, Provider, Verified};
 use crate::config;
-use crate::event::{Event, EventKey, Unkeyed};
+use crate::event::{Event, EventKey, Joining, Unkeyed};
 
 /// One postback URL.
 pub(super) struct Marcha {
@@ -35,8 +35,11 @@ impl Marcha {
         } else {
             &["$.id", "$.data.id", "$.data.status"]
         };
-        let parts = paths.iter().map(|path| root.required(path)).collect::<Result<Vec<_>, _>>()?;
-        Ok(EventKey::new(&self.namespace, parts.iter().map(|part| Some(&**part))))
+        let mut key = Joining::under(&self.namespace);
+        for path in paths {
+            key.add(Some(&root.required(path)?));
+        }
+        Ok(key.finish())
     }
 }
 
@@ -49,7 +52,7 @@ impl Provider for Marcha {
         let document = Document::read(delivery.body);
         let root = document.as_ref().map(Document::root).map_err(Unkeyed::clone);
         let kind = root.as_ref().ok().and_then(|root| root.get("event").or_else(|| root.get("type")));
-        let kind = kind.and_then(Text::key_part).map_or_else(|| "event".to_owned(), Into::into);
+        let kind = kind.and_then(Text::key_part).map_or("event".into(), |kind| kind.into_owned().into());
         let key = self.key(delivery.headers, root);
         Extraction { events: vec![Event { kind, key, conversation: None }], batch: None }
     }

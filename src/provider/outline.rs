@@ -14,6 +14,7 @@ mod scan;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use self::scan::{Kind, Node};
@@ -38,7 +39,7 @@ impl<'b> Document<'b> {
 
     /// The value that the document is.
     pub(super) fn root(&self) -> Text<'_> {
-        Text { document: self, index: 0, repeated_in: None }
+        Text { document: self, index: 0, repeated_until: None }
     }
 
     /// The document `null`.
@@ -51,40 +52,46 @@ impl<'b> Document<'b> {
 #[derive(Clone, Copy)]
 pub(super) struct Text<'d> {
     document: &'d Document<'d>,
-    index: usize,
-    /// The object in which its name occurs more than once. Such a value is there, but it is no text, no array and no
-    /// object.
-    repeated_in: Option<usize>,
+    index: u32,
+    /// The first node behind the object in which its name occurs more than once. Such a value is there, but it is no
+    /// text, no array and no object.
+    repeated_until: Option<NonZeroU32>,
 }
 
-/// One member of an object.
+/// One member of an object, whose name stands right before its value.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'d> {
-    name: Text<'d>,
     pub(super) value: Text<'d>,
 }
 
 impl<'d> Member<'d> {
     /// Its name, decoded.
     pub(super) fn name(self) -> Cow<'d, str> {
-        self.name.decoded().unwrap_or_default()
-    }
-
-    pub(super) fn is_named(self, name: &str) -> bool {
-        match self.name.node().kind {
-            Kind::Escaped => self.name() == name,
-            _ => self.name.inside_quotes() == name.as_bytes(),
-        }
+        self.written_name().decoded().unwrap_or_default()
     }
 
     /// From the first quote of the name to the value: the name, the colon and the white space around it.
     pub(super) fn heading(self) -> Range<usize> {
-        self.name.range().start..self.value.range().start
+        self.written_name().range().start..self.value.range().start
     }
 
     /// Its name and value together.
     pub(super) fn range(self) -> Range<usize> {
-        self.name.range().start..self.value.range().end
+        self.written_name().range().start..self.value.range().end
+    }
+
+    fn written_name(self) -> Text<'d> {
+        Text { index: self.value.index - 1, repeated_until: None, ..self.value }
+    }
+
+    fn is_named(self, name: &[u8]) -> bool {
+        let node = self.written_name().node();
+        if node.kind == Kind::Escaped {
+            return self.name().as_bytes() == name;
+        }
+        let Range { start, end } = node.inside_quotes();
+        // Most names differ in length, which needs no look at the body.
+        end - start == name.len() && self.value.document.text.as_bytes()[start..end] == *name
     }
 }
 
@@ -102,47 +109,52 @@ impl<'d> Text<'d> {
 
     /// Whether it is `null`.
     pub(super) fn is_null(self) -> bool {
-        self.node().kind == Kind::Null && self.repeated_in.is_none()
+        self.is(Kind::Null)
     }
 
     /// Whether it is `""`.
     pub(super) fn is_empty_string(self) -> bool {
-        self.node().kind == Kind::String && self.range().len() == 2 && self.repeated_in.is_none()
+        self.is(Kind::String) && self.range().len() == 2
     }
 
     /// Whether it is an object without members or an array without elements.
     pub(super) fn is_hollow(self) -> bool {
-        !self.is_scalar() && self.node().next as usize == self.index + 1
+        !self.is_scalar() && self.node().next == self.index + 1
     }
 
     /// The members, if it is an object. An object that says a name twice is none: its readers would not agree on what
     /// it means.
-    pub(super) fn object(self) -> Option<impl Iterator<Item = Member<'d>>> {
-        (self.node().kind == Kind::Object && self.repeated_in.is_none() && self.has_no_name_twice())
-            .then(|| self.members())
+    pub(super) fn object(self) -> Option<Members<'d>> {
+        let members = self.members();
+        (self.is(Kind::Object) && members.have_no_name_twice()).then_some(members)
     }
 
     /// The elements, if it is an array.
-    pub(super) fn array(self) -> Option<impl Iterator<Item = Self> + Clone> {
-        (self.node().kind == Kind::Array && self.repeated_in.is_none()).then(|| self.elements())
+    pub(super) fn array(self) -> Option<Elements<'d>> {
+        self.is(Kind::Array).then(|| self.elements())
     }
 
     /// The member of this name, if it is an object that has one.
     pub(super) fn get(self, name: &str) -> Option<Self> {
-        let mut found = self.members().filter(|member| member.is_named(name));
-        let value = found.next()?.value;
-        Some(Self { repeated_in: found.next().map(|_| self.index), ..value })
+        self.named(name.as_bytes())
     }
 
     /// The value at a path of names, such as `$.data.order.uuid`.
     pub(super) fn at(self, path: &str) -> Option<Self> {
-        path.split('.').skip(1).try_fold(self, Self::get)
+        path.as_bytes().split(|byte| *byte == b'.').skip(1).try_fold(self, Self::named)
+    }
+
+    fn named(self, name: &[u8]) -> Option<Self> {
+        let mut members = self.members();
+        let value = members.find(|member| member.is_named(name))?.value;
+        let repeated = members.any(|member| member.is_named(name));
+        Some(Self { repeated_until: NonZeroU32::new(members.end).filter(|_| repeated), ..value })
     }
 
     /// The value as a part of a key: a string that is not empty, decoded; a number by its own digits; a boolean.
     pub(super) fn key_part(self) -> Option<Cow<'d, str>> {
         match self.node().kind {
-            _ if self.repeated_in.is_some() => None,
+            _ if self.repeated_until.is_some() => None,
             Kind::Null | Kind::Array | Kind::Object => None,
             Kind::Boolean => Some(Cow::Borrowed(self.written())),
             Kind::Number | Kind::String | Kind::Escaped => self.decoded().filter(|text| !text.is_empty()),
@@ -161,102 +173,127 @@ impl<'d> Text<'d> {
     }
 
     fn node(self) -> &'d Node {
-        &self.document.nodes[self.index]
+        &self.document.nodes[self.index as usize]
+    }
+
+    fn is(self, kind: Kind) -> bool {
+        self.node().kind == kind && self.repeated_until.is_none()
     }
 
     fn written(self) -> &'d str {
         &self.document.text[self.range()]
     }
 
-    /// What stands between the quotes of a string.
-    fn inside_quotes(self) -> &'d [u8] {
-        let Range { start, end } = self.range();
-        &self.document.text.as_bytes()[start + 1..end - 1]
-    }
-
     /// The characters of a string, or the digits of a number. Exponents are spelled in one way, as serde_json does.
     fn decoded(self) -> Option<Cow<'d, str>> {
-        let written = self.written();
         match self.node().kind {
-            Kind::String => Some(Cow::Borrowed(&written[1..written.len() - 1])),
+            Kind::String => Some(Cow::Borrowed(&self.document.text[self.node().inside_quotes()])),
             Kind::Escaped => {
+                let written = self.written();
                 let decoded = serde_json::from_str::<String>(written).ok();
                 let escaped = || serde_json::from_slice::<String>(&escape_lone_surrogates(written.as_bytes())?).ok();
                 decoded.or_else(escaped).map(Cow::Owned)
             }
-            Kind::Number => Some(match written.split_once(['e', 'E']) {
+            Kind::Number => Some(match self.written().split_once(['e', 'E']) {
                 Some((digits, exponent)) if exponent.starts_with(['+', '-']) => format!("{digits}e{exponent}").into(),
                 Some((digits, exponent)) => format!("{digits}e+{exponent}").into(),
-                None => Cow::Borrowed(written),
+                None => Cow::Borrowed(self.written()),
             }),
-            _ => None,
+            Kind::Null | Kind::Boolean | Kind::Array | Kind::Object => None,
         }
     }
 
     /// The members of an object, also where it says a name twice; none of anything else.
-    pub(super) fn members(self) -> impl Iterator<Item = Member<'d>> {
-        let mut values = self.children(Kind::Object);
-        std::iter::from_fn(move || {
-            let name = values.next()?;
-            // The name's own node has no other behind it than its value's.
-            Some(Member { name, value: values.next()? })
-        })
+    pub(super) fn members(self) -> Members<'d> {
+        let end = if self.is(Kind::Object) { self.node().next } else { 0 };
+        Members { document: self.document, next: self.index + 1, end }
     }
 
     /// The elements of an array; none of anything else.
-    fn elements(self) -> Children<'d> {
-        self.children(Kind::Array)
-    }
-
-    fn children(self, of: Kind) -> Children<'d> {
-        let node = self.node();
-        let next = if node.kind == of && self.repeated_in.is_none() { self.index + 1 } else { node.next as usize };
-        Children { document: self.document, next, end: node.next as usize }
-    }
-
-    fn has_no_name_twice(self) -> bool {
-        // A few plain names are quicker compared with each other than hashed; of many, that would take for ever.
-        let mut seen = [&[][..]; 16];
-        for (index, Member { name, .. }) in self.members().enumerate() {
-            if index == seen.len() || name.node().kind == Kind::Escaped {
-                let mut seen = HashSet::new();
-                return self.members().all(|member| seen.insert(member.name()));
-            }
-            let name = name.inside_quotes();
-            if seen[..index].contains(&name) {
-                return false;
-            }
-            seen[index] = name;
-        }
-        true
+    fn elements(self) -> Elements<'d> {
+        let end = if self.is(Kind::Array) { self.node().next } else { 0 };
+        Elements { document: self.document, next: self.index + 1, end }
     }
 
     /// All values of its name, if that occurs more than once.
     fn repeated(self) -> Option<Vec<Self>> {
-        let at = |index| Self { index, repeated_in: None, ..self };
-        let (object, name) = (at(self.repeated_in?), at(self.index - 1).decoded());
-        Some(object.members().filter(|member| member.name.decoded() == name).map(|member| member.value).collect())
+        let end = self.repeated_until?.get();
+        // It is the first of them.
+        let rest = Members { document: self.document, next: self.index - 1, end };
+        let name = Member { value: self }.name();
+        Some(rest.filter(|member| member.name() == name).map(|member| member.value).collect())
     }
 }
 
-/// The nodes right below a container, in their order.
-#[derive(Clone)]
-struct Children<'d> {
+/// The members of an object, in their order.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'d> {
     document: &'d Document<'d>,
-    next: usize,
-    end: usize,
+    /// The node of the next name, and the first that is behind the object.
+    next: u32,
+    end: u32,
 }
 
-impl<'d> Iterator for Children<'d> {
+impl<'d> Iterator for Members<'d> {
+    type Item = Member<'d>;
+
+    fn next(&mut self) -> Option<Member<'d>> {
+        (self.next < self.end).then(|| {
+            let value = Text { document: self.document, index: self.next + 1, repeated_until: None };
+            self.next = value.node().next;
+            Member { value }
+        })
+    }
+}
+
+impl<'d> Members<'d> {
+    /// What an object without members has.
+    pub(super) fn none(self) -> Self {
+        Self { end: self.next, ..self }
+    }
+
+    /// The first of this name.
+    pub(super) fn get(mut self, name: &str) -> Option<Text<'d>> {
+        self.find(|member| member.is_named(name.as_bytes())).map(|member| member.value)
+    }
+
+    fn have_no_name_twice(self) -> bool {
+        // Most names of an object differ from each other in this sign, and then need not be compared.
+        let bytes = self.document.text.as_bytes();
+        let mut signs = 0_u64;
+        let all_differ = self.into_iter().all(|member| {
+            let node = member.written_name().node();
+            let Range { start, end } = node.inside_quotes();
+            let sign = 1 << ((end - start + usize::from(bytes[start]) + usize::from(bytes[end - 1])) % 64);
+            let differs = node.kind == Kind::String && signs & sign == 0;
+            signs |= sign;
+            differs
+        });
+        all_differ || {
+            let mut seen = HashSet::new();
+            self.into_iter().all(|member| seen.insert(member.name()))
+        }
+    }
+}
+
+/// The elements of an array, in their order.
+#[derive(Clone, Copy)]
+pub(super) struct Elements<'d> {
+    document: &'d Document<'d>,
+    /// The node of the next element, and the first that is behind the array.
+    next: u32,
+    end: u32,
+}
+
+impl<'d> Iterator for Elements<'d> {
     type Item = Text<'d>;
 
     fn next(&mut self) -> Option<Text<'d>> {
-        if self.next >= self.end {
-            return None;
-        }
-        let child = Text { document: self.document, index: self.next, repeated_in: None };
-        self.next = child.node().next as usize;
-        Some(child)
+        (self.next < self.end).then(|| {
+            let element = Text { document: self.document, index: self.next, repeated_until: None };
+            self.next = element.node().next;
+            element
+        })
     }
 }
 

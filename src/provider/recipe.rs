@@ -201,7 +201,7 @@ fn alone(key: Result<EventKey, Unkeyed>) -> Extraction {
 }
 
 fn event(key: Result<EventKey, Unkeyed>) -> Event {
-    Event { kind: "event".to_owned(), key, conversation: None }
+    Event { kind: "event".into(), key, conversation: None }
 }
 
 /// Slack's way of asking whether a URL is meant: the answer's body must reach it, and it is no event.

@@ -144,7 +144,7 @@ pub(super) fn admit<'a>(
 
 /// A delivery that is not authentic has no keys: none may be read or written for it.
 fn unauthentic() -> Extraction {
-    let event = Event { kind: "delivery".to_owned(), key: Err(Unkeyed::NotAuthentic), conversation: None };
+    let event = Event { kind: "delivery".into(), key: Err(Unkeyed::NotAuthentic), conversation: None };
     Extraction { events: vec![event], batch: None }
 }
 

@@ -30,7 +30,7 @@ impl Provider for Faulty {
     fn extract(&self, _: &Delivery<'_>) -> Extraction {
         assert_ne!(self.0, Fault::Extract, "a fault that the test planted");
         let key = Ok(EventKey::new("faulty", [Some("1")]));
-        Extraction { events: vec![Event { kind: "event".to_owned(), key, conversation: None }], batch: None }
+        Extraction { events: vec![Event { kind: "event".into(), key, conversation: None }], batch: None }
     }
     fn sign(&self, _: &Delivery<'_>, _: Verified, _: &[u8]) -> Vec<(http::HeaderName, http::HeaderValue)> {
         Vec::new()

@@ -78,7 +78,7 @@ impl Sent {
     fn found(&self, provider: &dyn Provider) -> Vec<(String, Result<String, String>)> {
         let shown = |event: Event| {
             let key = event.key.map(|key| key.to_string()).map_err(|reason| reason.to_string());
-            (event.kind, key)
+            (event.kind.into_owned(), key)
         };
         self.events(provider).into_iter().map(shown).collect()
     }

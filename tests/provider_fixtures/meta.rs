@@ -246,8 +246,7 @@ fn samples_of_other_projects_yield_keys() {
         let path = sample.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let events = extract(&std::fs::read(&path).unwrap().into()).events;
-        let unkeyed: Vec<_> =
-            events.iter().filter(|event| event.key.is_err()).map(|event| event.kind.as_str()).collect();
+        let unkeyed: Vec<_> = events.iter().filter(|event| event.key.is_err()).map(|event| &*event.kind).collect();
         let expected =
             DELIBERATELY_UNKEYED.iter().find(|(sample, _)| *sample == name).map_or(&[][..], |(_, kinds)| kinds);
         assert_eq!(unkeyed, expected, "{name}");

@@ -91,6 +91,32 @@ async fn a_batch_is_one_round_trip() {
     turns("a batch with a sending key, whose time is looked up", 2, before);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_many_deliveries_have_to_say_at_one_moment_leaves_in_one_write() {
+    let server = RedisServer::start(&[]);
+    let store = open_redis(server.config()).await;
+    claim(&*store, &key(), &Token::fresh(), TERMS).await;
+    let reads = || -> usize {
+        let info: String = server.say(&["INFO", "stats"]);
+        let count = info.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
+        count.unwrap().trim().parse().unwrap()
+    };
+
+    let before = reads();
+    let deliveries = tokio::spawn(async move {
+        let each = |_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { claim(&*store, &key(), &Token::fresh(), TERMS).await })
+        };
+        futures_util::future::join_all((0..64).map(each)).await
+    });
+    let found = deliveries.await.unwrap();
+    assert!(found.into_iter().all(|found| matches!(found, Ok(Found::Claimed))));
+    // A few are of this test's own questions; one for each claim would be 64.
+    let reads = reads() - before;
+    assert!(reads <= 12, "Redis was written to {reads} times");
+}
+
 #[tokio::test]
 async fn a_store_outlives_the_runtime_it_was_opened_in() {
     let server = RedisServer::start(&[]);

@@ -11,7 +11,7 @@ const ENFORCE: Rules = Rules { batch: Batching::Whole, forward_without_store: fa
 
 fn event(key: Option<&str>, conversation: Option<&str>) -> Event {
     Event {
-        kind: "event".to_owned(),
+        kind: "event".into(),
         key: key.map(|key| EventKey::new("r", [Some(key)])).ok_or(Unkeyed::NotJson),
         conversation: conversation.map(str::to_owned),
     }

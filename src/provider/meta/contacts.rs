@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::outline::Text;
-use super::keys::Fields;
+use super::super::batch::Companions;
+use super::super::outline::{Members, Text};
 
 /// The contacts of one value, by the ids they go by.
 pub(super) struct Contacts<'a> {
@@ -16,23 +16,26 @@ impl<'a> Contacts<'a> {
     pub(super) fn of(contacts: Option<Text<'a>>) -> Self {
         let mut by_id = Vec::new();
         for (index, contact) in contacts.and_then(Text::array).into_iter().flatten().enumerate() {
-            let members = Fields::read(contact, "").into_iter().flat_map(Fields::members);
-            let ids = members.filter(|member| matches!(&*member.name(), "wa_id" | "user_id"));
-            by_id.extend(ids.filter_map(|id| Some((id.value.key_part()?, index))));
+            let Some(members) = contact.object() else { continue };
+            for id in ["wa_id", "user_id"].into_iter().filter_map(|name| members.get(name)?.key_part()) {
+                by_id.push((id, index));
+            }
         }
         by_id.sort_unstable();
         Self { by_id }
     }
 
-    /// The contacts of those whom the element names as a party of its conversation.
-    pub(super) fn of_parties<'e>(&self, element: Fields<'e>) -> impl Iterator<Item = usize> + use<'_, 'a, 'e> {
-        let members = (!self.by_id.is_empty()).then(|| element.members()).into_iter().flatten();
-        let parties = members.filter(|member| is_party(&member.name()));
-        parties.filter_map(|party| party.value.key_part()).flat_map(|id| {
+    /// An element takes along the contacts of those whom it names as a party of its conversation.
+    pub(super) fn take_parties(&self, element: Members<'_>, companions: &mut Companions) {
+        if self.by_id.is_empty() {
+            return;
+        }
+        let parties = element.filter(|member| is_party(&member.name()));
+        for id in parties.filter_map(|party| party.value.key_part()) {
             let first = self.by_id.partition_point(|(other, _)| *other < id);
-            let own = self.by_id[first..].iter().take_while(move |(other, _)| *other == id);
-            own.map(|(_, contact)| *contact)
-        })
+            let own = self.by_id[first..].iter().take_while(|(other, _)| *other == id);
+            own.for_each(|(_, contact)| companions.take(*contact));
+        }
     }
 }
 

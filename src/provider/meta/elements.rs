@@ -29,7 +29,7 @@ const METADATA: &str = "entry[].changes[].value.metadata";
 /// The events of a delivery, and how to cut it where it holds more than one.
 pub(super) fn read(body: &Bytes, namespace: &str) -> Extraction {
     let alone = |reason| Extraction {
-        events: vec![Event { kind: "unknown".to_owned(), key: Err(reason), conversation: None }],
+        events: vec![Event { kind: "unknown".into(), key: Err(reason), conversation: None }],
         batch: None,
     };
     let document = match Document::read(body) {
@@ -116,17 +116,17 @@ impl Reader<'_> {
                 keys::whole_change(entry, change, text, self.namespace)
             }
             (Subject::WhatsApp, Field::History) => {
-                let value = Fields::read_or_none(Some(text), VALUE);
+                let value = Fields::read_or_none(text, VALUE);
                 keys::history(value.inner("metadata", METADATA), text, self.namespace)
             }
             (Subject::WhatsApp, Field::Elements) => return self.elements(text, entry, field == "calls"),
             (Subject::WhatsApp, Field::Unknown) => Event {
-                kind: keys::readable(&field).to_owned(),
+                kind: keys::readable(&field).to_owned().into(),
                 key: Err(Unkeyed::UnknownKind(VALUE.to_owned())),
                 conversation: None,
             },
         };
-        self.push(event, [], text)
+        self.push(event, text)
     }
 
     /// A value whose arrays are lists of events.
@@ -145,7 +145,7 @@ impl Reader<'_> {
                     "contacts" => companions(member),
                     "errors" if !member.value.is_scalar() && !member.value.is_hollow() => {
                         let event = keys::errors(metadata, entry, member.value, reader.namespace);
-                        let node = reader.push(event, [], member.value);
+                        let node = reader.push(event, member.value);
                         Found::Slot(Slot::Events(member.heading(), node))
                     }
                     _ => Found::Other,
@@ -158,12 +158,13 @@ impl Reader<'_> {
     fn element(&mut self, kind: Element, text: Text<'_>, metadata: Fields<'_>, contacts: &Contacts<'_>) -> Node {
         let Some(element) = Fields::read(text, kind.place()) else { return self.unknown(kind.place(), text) };
         let event = kind.event(text, element, metadata, self.namespace);
-        self.push(event, contacts.of_parties(element), text)
+        contacts.take_parties(element.members(), &mut self.companions);
+        self.push(event, text)
     }
 
     fn messaging(&mut self, text: Text<'_>, entry: Fields<'_>) -> Node {
         match Fields::read(text, keys::MESSAGING) {
-            Some(element) => self.push(keys::messaging(entry, element, self.namespace), [], text),
+            Some(element) => self.push(keys::messaging(entry, element, self.namespace), text),
             None => self.unknown(keys::MESSAGING, text),
         }
     }
@@ -198,7 +199,11 @@ impl Reader<'_> {
             return Found::Other;
         }
         let node = match member.value.array() {
-            Some(elements) => Node::array(elements.map(|element| read(self, element)).collect()),
+            Some(elements) => {
+                let mut nodes = Vec::with_capacity(elements.count());
+                nodes.extend(elements.map(|element| read(self, element)));
+                Node::array(nodes)
+            }
             None => Some(self.unknown(place.trim_end_matches("[]"), member.value)),
         };
         node.map_or(Found::LeftOut, |node| Found::Slot(Slot::Events(member.heading(), node)))
@@ -206,12 +211,12 @@ impl Reader<'_> {
 
     fn unknown(&mut self, place: &str, text: Text<'_>) -> Node {
         let key = Err(Unkeyed::UnknownKind(place.to_owned()));
-        self.push(Event { kind: "unknown".to_owned(), key, conversation: None }, [], text)
+        self.push(Event { kind: "unknown".into(), key, conversation: None }, text)
     }
 
-    fn push(&mut self, event: Event, companions: impl IntoIterator<Item = usize>, text: Text<'_>) -> Node {
+    fn push(&mut self, event: Event, text: Text<'_>) -> Node {
         self.events.push(event);
-        self.companions.push(companions);
+        self.companions.end_of_event();
         Node::event(self.events.len() - 1, text.range())
     }
 }

@@ -6,38 +6,37 @@
 
 use std::borrow::Cow;
 
-use super::super::outline::{Member, Text};
+use super::super::outline::{Members, Text};
 use crate::event::{Event, EventKey, Joining, Unkeyed};
 
 /// The place of Messenger's and Instagram's events.
 pub(super) const MESSAGING: &str = "entry[].messaging[]";
 
-/// One object of the delivery, which says no name twice.
+/// The members of one object of the delivery.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
-    /// `None` where there is none: then it has no members.
-    object: Option<Text<'a>>,
+    members: Members<'a>,
     place: &'static str,
 }
 
 impl<'a> Fields<'a> {
     /// The object at this place; `None` if there is none.
     pub(super) fn read(text: Text<'a>, place: &'static str) -> Option<Self> {
-        text.object().map(|_| Self { object: Some(text), place })
+        Some(Self { members: text.object()?, place })
     }
 
     /// The same, without members if there is none.
-    pub(super) fn read_or_none(text: Option<Text<'a>>, place: &'static str) -> Self {
-        Self { object: text.filter(|text| text.object().is_some()), place }
+    pub(super) fn read_or_none(text: Text<'a>, place: &'static str) -> Self {
+        Self { members: text.object().unwrap_or(text.members().none()), place }
     }
 
-    /// The object that is the member `name`.
+    /// The object that is the member `name`; without members if there is none.
     pub(super) fn inner(self, name: &str, place: &'static str) -> Self {
-        Self::read_or_none(self.get(name), place)
+        Self { members: self.get(name).and_then(Text::object).unwrap_or(self.members.none()), place }
     }
 
-    pub(super) fn members(self) -> impl Iterator<Item = Member<'a>> {
-        self.object.into_iter().flat_map(Text::members)
+    pub(super) fn members(self) -> Members<'a> {
+        self.members
     }
 
     pub(super) fn place(self) -> &'static str {
@@ -45,7 +44,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn get(self, name: &str) -> Option<Text<'a>> {
-        self.members().find(|member| member.is_named(name)).map(|member| member.value)
+        self.members.get(name)
     }
 
     /// A string that is not empty, a number's own digits or a boolean.
@@ -248,7 +247,7 @@ impl Element {
             }
         };
         let number = metadata.text("phone_number_id");
-        Event { kind: kind.to_owned(), key: parts.key(), conversation: conversation(number, party) }
+        Event { kind: kind.into(), key: parts.key(), conversation: conversation(number, party) }
     }
 }
 
@@ -260,7 +259,7 @@ pub(super) fn errors(metadata: Fields<'_>, entry: Fields<'_>, errors: Text<'_>, 
         .need(metadata, &["phone_number_id"])
         .need(entry, &["time"])
         .hash(errors, "entry[].changes[].value.errors");
-    Event { kind: "error".to_owned(), key: parts.key(), conversation: None }
+    Event { kind: "error".into(), key: parts.key(), conversation: None }
 }
 
 /// A chunk of history. Its phase and progress are no id: several chunks share them.
@@ -269,7 +268,7 @@ pub(super) fn history(metadata: Fields<'_>, value: Text<'_>, namespace: &str) ->
         .word("history")
         .need(metadata, &["phone_number_id"])
         .hash(value, "entry[].changes[].value");
-    Event { kind: "history".to_owned(), key: parts.key(), conversation: None }
+    Event { kind: "history".into(), key: parts.key(), conversation: None }
 }
 
 /// A change without an id. The time is part of the key, since RESTRICTED, REINSTATED, RESTRICTED are three events of
@@ -286,7 +285,7 @@ pub(super) fn whole_change(entry: Fields<'_>, change: Fields<'_>, value: Text<'_
 /// A change of a page or an Instagram account: a comment, a post, a lead. One of them changes more than once, so its
 /// id is not enough.
 pub(super) fn page_change(entry: Fields<'_>, change: Fields<'_>, value: Text<'_>, namespace: &str) -> Event {
-    let inside = Fields::read_or_none(Some(value), "entry[].changes[].value");
+    let inside = Fields::read_or_none(value, "entry[].changes[].value");
     let parts = Parts::under(namespace)
         .need(change, &["field"])
         .need(entry, &["id"])
@@ -300,7 +299,7 @@ pub(super) fn page_change(entry: Fields<'_>, change: Fields<'_>, value: Text<'_>
 }
 
 fn named_by_field(change: Fields<'_>, parts: Parts) -> Event {
-    let kind = readable(&change.text("field").unwrap_or_default()).to_owned();
+    let kind = readable(&change.text("field").unwrap_or_default()).to_owned().into();
     Event { kind, key: parts.key(), conversation: None }
 }
 
@@ -360,7 +359,7 @@ pub(super) fn messaging(entry: Fields<'_>, element: Fields<'_>, namespace: &str)
     let page = entry.text("id");
     let recipient = element.inner("recipient", "entry[].messaging[].recipient");
     let party = [sender.text("id"), recipient.text("id")].into_iter().flatten().find(|id| Some(id) != page.as_ref());
-    Event { kind: kind.to_owned(), key: parts.key(), conversation: conversation(page, party) }
+    Event { kind: kind.into(), key: parts.key(), conversation: conversation(page, party) }
 }
 
 /// The other side of a conversation with this number or page: that of another number is another conversation.

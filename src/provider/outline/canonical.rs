@@ -2,13 +2,11 @@
 //! those may change from one delivery of an event to the next. Names are sorted, and every text stands behind its
 //! length.
 
-use std::borrow::Cow;
-
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
+use super::Text;
 use super::scan::Kind;
-use super::{Member, Text};
 
 /// Holds the values of a name that occurs more than once, so that different contents still have different hashes.
 const REPEATED: &str = "\u{0}repeated";
@@ -41,7 +39,7 @@ fn add(hash: &mut Sha256, value: Text<'_>, depth: usize) -> Option<()> {
         }
         Kind::Object => {
             let depth = depth.checked_sub(1)?;
-            let mut members = value.members().map(named).collect::<Option<Vec<_>>>()?;
+            let mut members = value.members().map(|member| (member.name(), member.value)).collect::<Vec<_>>();
             // Stable, so that the values of one name stay in their order.
             members.sort_by(|(one, _), (other, _)| one.cmp(other));
             let names: Vec<_> = members.chunk_by(|(one, _), (other, _)| one == other).collect();
@@ -56,10 +54,6 @@ fn add(hash: &mut Sha256, value: Text<'_>, depth: usize) -> Option<()> {
         }
     }
     Some(())
-}
-
-fn named<'d>(member: Member<'d>) -> Option<(Cow<'d, str>, Text<'d>)> {
-    Some((member.name.decoded()?, member.value))
 }
 
 /// An object with one name, whose value is the array of these values.

@@ -2,6 +2,8 @@
 //!
 //! It does not recurse, so that no nesting is too deep for it, and decodes nothing.
 
+use std::ops::Range;
+
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -28,6 +30,13 @@ pub(super) struct Node {
     /// The index of the first node behind it and all that it holds.
     pub(super) next: u32,
     pub(super) kind: Kind,
+}
+
+impl Node {
+    /// Where the characters of a string stand.
+    pub(super) fn inside_quotes(&self) -> Range<usize> {
+        self.start as usize + 1..self.end as usize - 1
+    }
 }
 
 /// Stands for what is around a container that is in none.
@@ -133,6 +142,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<(Kind, usize)> {
     }
 }
 
+#[inline(always)]
 fn string(bytes: &[u8], quote: usize) -> Option<(Kind, usize)> {
     let mut kind = Kind::String;
     let mut at = quote + 1;

@@ -180,9 +180,13 @@ impl ClaimStore for RedisStore {
 
     async fn settle_done(&self, done: &[(EventKey, Record, Duration)]) -> Vec<Result<(), StoreError>> {
         let mut value = String::with_capacity(LONGEST_VALUE);
+        let mut written = None;
         let set = |(key, record, window): &(EventKey, Record, Duration)| {
-            value.clear();
-            Value::Done(*record).write_to(&mut value);
+            // What one exchange has settled has one record.
+            if written.replace(*record) != Some(*record) {
+                value.clear();
+                Value::Done(*record).write_to(&mut value);
+            }
             self.keys().set(key, &value, milliseconds(*window))
         };
         // The plain SET costs Redis half as much as the script, so it is tried first.
