@@ -12,6 +12,7 @@ pub fn masked(text: &str) -> String {
     let digit = |character: char| character.is_ascii_digit() || character == '.';
     let outside_quote = |character: char| character == '"';
     text = mask_after(&text, "Date: ", |character| character != '\n');
+    text = mask_after(&text, "date: ", |character| character != '\n');
     text = mask_after(&text, "milliseconds=", digit);
     text = mask_after(&text, "t=", digit);
     text = mask_after(&text, "v1=", |character| character.is_ascii_hexdigit());
