@@ -16,7 +16,7 @@ use pingora::protocols::http::v1::server::HttpSession;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::received::{Caller, Received};
+use super::received::Received;
 
 /// The one expectation there is (RFC 9110, section 10.1.1).
 const CONTINUE: &[u8] = b"100-continue";
@@ -74,9 +74,25 @@ impl Budget {
     }
 }
 
-/// The length that the request declares, if it does.
-fn declared_length(head: &RequestHeader) -> Option<u64> {
-    head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+/// The length that the request declares; without one, and without a coding, there is no body (RFC 9112, section 6.3).
+/// One that is said several times counts if it is the same each time (RFC 9110, section 8.6). Nothing is guessed: what
+/// is left of a body would be read as the next request.
+fn declared_length(head: &RequestHeader) -> Result<u64, NoBody> {
+    let mut declared = None;
+    for value in head.headers.get_all(header::CONTENT_LENGTH) {
+        for said in value.to_str().map_err(|_| NoBody::Broken)?.split(',') {
+            let said = said.trim();
+            // Rust would also read a sign.
+            let length: u64 = match said.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => said.parse().map_err(|_| NoBody::Broken)?,
+                false => return Err(NoBody::Broken),
+            };
+            if declared.replace(length).is_some_and(|before| before != length) {
+                return Err(NoBody::Broken);
+            }
+        }
+    }
+    Ok(declared.unwrap_or(0))
 }
 
 /// Reads the whole body. Answers `Expect: 100-continue` first: pingora leaves that to whoever reads the body, and curl
@@ -91,25 +107,23 @@ pub(super) async fn read(
     let expects = head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
     if !head.headers.contains_key(header::TRANSFER_ENCODING) {
         let mut received = Received::from(session, false).await?;
-        // Without either header there is no body (RFC 9112, section 6.3).
-        let length = declared_length(&received.head).unwrap_or(0);
-        let whole = read_length(&mut received.caller, budget, length, max_body, expects);
+        let whole = read_length(&mut received, budget, max_body, expects);
         let body = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(NoBody::TooSlow));
         return Some((received, body));
     }
     let whole = read_chunks(&mut session, budget, max_body, expects);
     let body = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(NoBody::TooSlow));
-    let received = if body.is_ok() { Received::from(session, true).await? } else { Received::broken(session)? };
+    let received = if body.is_ok() { Received::from(session, true).await? } else { Received::broken(session) };
     Some((received, body))
 }
 
 async fn read_length(
-    caller: &mut Caller,
+    Received { head, caller }: &mut Received,
     budget: &Budget,
-    length: u64,
     max_body: u64,
     expects: bool,
 ) -> Result<Body, NoBody> {
+    let length = declared_length(head)?;
     if length > max_body {
         return Err(NoBody::TooLarge);
     }
@@ -186,6 +200,29 @@ mod tests {
         assert_eq!(budget.reserve(&mut other, 4 * 1024), Ok(()));
         drop(one);
         assert_eq!(budget.reserve(&mut other, 10 * 1024), Ok(()));
+    }
+
+    #[test]
+    fn a_length_is_what_all_say_or_nothing() {
+        for (said, expected) in [
+            (&[][..], Ok(0)),
+            (&["0"], Ok(0)),
+            (&["12"], Ok(12)),
+            (&[" 12 "], Ok(12)),
+            (&["12", "12"], Ok(12)),
+            (&["12, 12"], Ok(12)),
+            (&["12", "13"], Err(NoBody::Broken)),
+            (&["12,"], Err(NoBody::Broken)),
+            (&["+12"], Err(NoBody::Broken)),
+            (&["1 2"], Err(NoBody::Broken)),
+            (&["99999999999999999999"], Err(NoBody::Broken)),
+        ] {
+            let mut head = RequestHeader::build("POST", b"/", None).expect("a head");
+            for value in said {
+                head.append_header(header::CONTENT_LENGTH, *value).expect("a header");
+            }
+            assert_eq!(declared_length(&head), expected, "{said:?}");
+        }
     }
 
     #[test]

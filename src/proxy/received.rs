@@ -4,10 +4,8 @@
 //! Pingora's session keeps a buffer of 64 KiB for the body until it ends, and copies what it reads. Taken out of it, a
 //! body of known length is read once, to where it stays.
 
-use std::sync::LazyLock;
-
 use bytes::BytesMut;
-use http::{Method, Version, header};
+use http::{Method, Request, Version, header};
 use pingora::http::RequestHeader;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
@@ -33,14 +31,15 @@ pub(super) struct Caller {
 }
 
 /// A head that says nothing: with it, a session has no body, and takes what comes for the next request.
-static NO_REQUEST: LazyLock<Option<RequestHeader>> =
-    LazyLock::new(|| RequestHeader::build_no_case(Method::GET, b"/", None).ok());
+fn no_request() -> RequestHeader {
+    Request::new(()).into_parts().0.into()
+}
 
 impl Received {
     /// Takes a session apart whose body was read to its end (`all_read`) or not touched. `None`: the connection is gone.
     pub(super) async fn from(mut session: HttpSession, all_read: bool) -> Option<Self> {
         let keepalive = session.get_keepalive_timeout();
-        let head = std::mem::replace(session.req_header_mut(), NO_REQUEST.clone()?);
+        let head = std::mem::replace(session.req_header_mut(), no_request());
         // Pingora hands out what it has read too much only where it belongs to the next request on the connection.
         session.set_server_keepalive(Some(0));
         session.set_pipelining_enabled(true);
@@ -52,12 +51,12 @@ impl Received {
     }
 
     /// The same for a session in the middle of a body that cannot be read to its end.
-    pub(super) fn broken(mut session: HttpSession) -> Option<Self> {
-        let head = std::mem::replace(session.req_header_mut(), NO_REQUEST.clone()?);
+    pub(super) fn broken(mut session: HttpSession) -> Self {
+        let head = std::mem::replace(session.req_header_mut(), no_request());
         let (version, stream) = (head.version, session.into_inner());
         let behind = BytesMut::new();
         let caller = Caller { stream, behind, all_read: false, keepalive: None, version, wants_head: false };
-        Some(Self { head, caller })
+        Self { head, caller }
     }
 }
 

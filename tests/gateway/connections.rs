@@ -98,6 +98,29 @@ fn a_connection_lasts_as_long_as_its_sender_wants() {
     assert_eq!(upstream.count(), 1);
 }
 
+/// RFC 9110, section 8.6. If the gateway and pingora understood such a length differently, what is left of the body would be
+/// taken for a request.
+#[test]
+fn a_length_that_is_said_twice_is_one() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address)]);
+    let delivery = provider::stripe("evt_twice_said");
+    let length = delivery.body().len().to_string();
+    let (twice, listed) = (
+        format!("Content-Length: {length}\r\nContent-Length: {length}\r\n"),
+        format!("Content-Length: {length}, {length}\r\n"),
+    );
+    let mut line = Line::open(gateway.address());
+    for (said, result) in [(twice, "first"), (listed, "duplicate")] {
+        let head = String::from_utf8(delivery.head_bytes()).expect("text");
+        let head = head.replacen(&format!("Content-Length: {length}\r\n"), &said, 1);
+        line.write(&[head.as_bytes(), delivery.body()].concat());
+        line.finish().expect(200, result);
+    }
+    assert_eq!(upstream.wait_for(1).body, delivery.body());
+    assert_eq!(upstream.count(), 1);
+}
+
 #[test]
 fn an_answer_to_head_has_no_body_and_the_next_request_is_read() {
     let upstream = Upstream::start();
