@@ -10,13 +10,14 @@
 //! the two counts.
 
 mod canonical;
+mod members;
 mod scan;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+pub(super) use self::members::{Elements, Member, Members};
 use self::scan::{Kind, Node};
 use super::tree::escape_lone_surrogates;
 use crate::event::Unkeyed;
@@ -56,43 +57,6 @@ pub(super) struct Text<'d> {
     /// The first node behind the object in which its name occurs more than once. Such a value is there, but it is no
     /// text, no array and no object.
     repeated_until: Option<NonZeroU32>,
-}
-
-/// One member of an object, whose name stands right before its value.
-#[derive(Clone, Copy)]
-pub(super) struct Member<'d> {
-    pub(super) value: Text<'d>,
-}
-
-impl<'d> Member<'d> {
-    /// Its name, decoded.
-    pub(super) fn name(self) -> Cow<'d, str> {
-        self.written_name().decoded().unwrap_or_default()
-    }
-
-    /// From the first quote of the name to the value: the name, the colon and the white space around it.
-    pub(super) fn heading(self) -> Range<usize> {
-        self.written_name().range().start..self.value.range().start
-    }
-
-    /// Its name and value together.
-    pub(super) fn range(self) -> Range<usize> {
-        self.written_name().range().start..self.value.range().end
-    }
-
-    fn written_name(self) -> Text<'d> {
-        Text { index: self.value.index - 1, repeated_until: None, ..self.value }
-    }
-
-    fn is_named(self, name: &[u8]) -> bool {
-        let node = self.written_name().node();
-        if node.kind == Kind::Escaped {
-            return self.name().as_bytes() == name;
-        }
-        let Range { start, end } = node.inside_quotes();
-        // Most names differ in length, which needs no look at the body.
-        end - start == name.len() && self.value.document.text.as_bytes()[start..end] == *name
-    }
 }
 
 impl<'d> Text<'d> {
@@ -222,78 +186,6 @@ impl<'d> Text<'d> {
         let rest = Members { document: self.document, next: self.index - 1, end };
         let name = Member { value: self }.name();
         Some(rest.filter(|member| member.name() == name).map(|member| member.value).collect())
-    }
-}
-
-/// The members of an object, in their order.
-#[derive(Clone, Copy)]
-pub(super) struct Members<'d> {
-    document: &'d Document<'d>,
-    /// The node of the next name, and the first that is behind the object.
-    next: u32,
-    end: u32,
-}
-
-impl<'d> Iterator for Members<'d> {
-    type Item = Member<'d>;
-
-    fn next(&mut self) -> Option<Member<'d>> {
-        (self.next < self.end).then(|| {
-            let value = Text { document: self.document, index: self.next + 1, repeated_until: None };
-            self.next = value.node().next;
-            Member { value }
-        })
-    }
-}
-
-impl<'d> Members<'d> {
-    /// What an object without members has.
-    pub(super) fn none(self) -> Self {
-        Self { end: self.next, ..self }
-    }
-
-    /// The first of this name.
-    pub(super) fn get(mut self, name: &str) -> Option<Text<'d>> {
-        self.find(|member| member.is_named(name.as_bytes())).map(|member| member.value)
-    }
-
-    fn have_no_name_twice(self) -> bool {
-        // Most names of an object differ from each other in this sign, and then need not be compared.
-        let bytes = self.document.text.as_bytes();
-        let mut signs = 0_u64;
-        let all_differ = self.into_iter().all(|member| {
-            let node = member.written_name().node();
-            let Range { start, end } = node.inside_quotes();
-            let sign = 1 << ((end - start + usize::from(bytes[start]) + usize::from(bytes[end - 1])) % 64);
-            let differs = node.kind == Kind::String && signs & sign == 0;
-            signs |= sign;
-            differs
-        });
-        all_differ || {
-            let mut seen = HashSet::new();
-            self.into_iter().all(|member| seen.insert(member.name()))
-        }
-    }
-}
-
-/// The elements of an array, in their order.
-#[derive(Clone, Copy)]
-pub(super) struct Elements<'d> {
-    document: &'d Document<'d>,
-    /// The node of the next element, and the first that is behind the array.
-    next: u32,
-    end: u32,
-}
-
-impl<'d> Iterator for Elements<'d> {
-    type Item = Text<'d>;
-
-    fn next(&mut self) -> Option<Text<'d>> {
-        (self.next < self.end).then(|| {
-            let element = Text { document: self.document, index: self.next, repeated_until: None };
-            self.next = element.node().next;
-            element
-        })
     }
 }
 
