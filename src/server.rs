@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use pingora::listeners::{L4BufferSettings, ListenerConfig};
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch};
 use pingora::services::listening::Service;
+use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -28,6 +28,9 @@ use crate::proxy::Gateway;
 use crate::route::Route;
 use crate::store::{self, OpenError};
 use crate::{VERSION, telemetry};
+
+/// How many connections may wait to be accepted; the system may allow fewer.
+const MOST_UNACCEPTED: u32 = 65_535;
 
 /// How long the listeners may take to come up.
 const STARTING: Duration = Duration::from_secs(10);
@@ -97,10 +100,11 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
         .build()
         .map_err(StartError::Runtime)?;
     let metrics = Arc::new(Metrics::new(VERSION)?);
-    for address in [config.server.listen, config.server.admin] {
-        // Pingora ends the process where it cannot listen; this way there is a word about it.
-        drop(TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })?);
-    }
+    let cannot = |address| move |source| StartError::Listen { address, source };
+    let (listen, admin_listen) = (config.server.listen, config.server.admin);
+    let listener = runtime.block_on(async { listen_on(listen) }).map_err(cannot(listen))?;
+    // Pingora ends the process where it cannot listen; this way there is a word about it.
+    drop(TcpListener::bind(admin_listen).map_err(cannot(admin_listen))?);
     let store = runtime.block_on(store::open(&config.store, Arc::clone(&metrics)))?;
     let routes: Vec<Route> = config.routes.iter().cloned().map(Route::new).collect();
     let gateway = Gateway::new(&config.server, routes, Arc::clone(&store), Arc::clone(&metrics));
@@ -119,12 +123,7 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut proxy = gateway.service(&server.configuration);
-    // Heads and bodies are read into buffers of their own; pingora's 64 KiB in front of them would only make a thousand
-    // idle connections take 64 MiB more.
-    let buffers = L4BufferSettings::default().read(0);
-    proxy.add_listener(ListenerConfig::tcp(config.server.listen.to_string()).l4_buffer(buffers));
-    let (proxy, questions) = Beside::new(proxy, store);
+    let (proxy, questions) = Beside::new(gateway.service(&server.configuration, listener), store);
     server.add_service(proxy);
     let needs_store = config.server.readiness == Readiness::Store;
     let health = move || {
@@ -140,7 +139,6 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     let stop = Arc::new(Notify::new());
     let signal = StopSignal { stop: Arc::clone(&stop) };
     std::thread::spawn(move || server.run(RunArgs { shutdown_signal: Box::new(signal) }));
-    await_listener(config.server.listen)?;
     await_listener(config.server.admin)?;
     ready.store(true, Ordering::Release);
     runtime.spawn(reload.watch(hang_up));
@@ -160,6 +158,15 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
         stopping.give_up();
     }
     Ok(())
+}
+
+/// Listens from now on; whoever connects before anything is accepted waits.
+fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A gateway that is started again need not wait for the connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(MOST_UNACCEPTED)?.into_std()
 }
 
 async fn stop_signal() -> std::io::Result<()> {

@@ -9,11 +9,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
 use bytes::BytesMut;
 use futures_util::FutureExt;
 use pingora::ErrorType;
-use pingora::apps::{HttpServerApp, ServerApp};
+use pingora::apps::HttpServerApp;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
 use pingora::server::ShutdownWatch;
@@ -33,7 +32,7 @@ use crate::metrics::DeliveryResult;
 const FIRST_REQUEST: u64 = 60;
 
 /// Serves the connections of the listener.
-pub struct Door {
+pub(super) struct Door {
     core: Arc<Core>,
     passing: Arc<HttpProxy<Passing>>,
 }
@@ -86,6 +85,31 @@ struct Panicked;
 impl Door {
     pub(super) fn new(core: Arc<Core>, passing: HttpProxy<Passing>) -> Self {
         Self { core, passing: Arc::new(passing) }
+    }
+
+    /// Serves a connection to its end.
+    pub(super) async fn serve(&self, stream: Stream, shutdown: &ShutdownWatch) {
+        let mut stopping = pin!(self.core.stopping());
+        let mut kept = Some(Kept { stream, begun: BytesMut::new(), keepalive: Some(FIRST_REQUEST) });
+        while let Some(connection) = kept.take() {
+            let mut session = connection.session();
+            let read = tokio::select! {
+                // A request that is here is answered, if only that the gateway is stopping.
+                biased;
+                read = session.read_request() => read,
+                () = &mut stopping => return,
+            };
+            match read {
+                Ok(Some(_)) => kept = self.take(session, shutdown).await,
+                Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => self.refuse(session).await,
+                Ok(None) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Tells pingora's proxy that no connection comes any more.
+    pub(super) async fn close(&self) {
+        self.passing.http_cleanup().await;
     }
 
     /// Takes one request to its answer. Nothing comes back where the connection ends with it.
@@ -163,32 +187,5 @@ impl Door {
         let again = super::passing::unread(session, route, arrived).await?;
         let (stream, settings) = self.passing.process_new_http(again, shutdown).await?.consume();
         super::passing::kept(stream, settings)
-    }
-}
-
-#[async_trait]
-impl ServerApp for Door {
-    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let mut stopping = pin!(self.core.stopping());
-        let mut kept = Some(Kept { stream, begun: BytesMut::new(), keepalive: Some(FIRST_REQUEST) });
-        while let Some(connection) = kept.take() {
-            let mut session = connection.session();
-            let read = tokio::select! {
-                // A request that is here is answered, if only that the gateway is stopping.
-                biased;
-                read = session.read_request() => read,
-                () = &mut stopping => return None,
-            };
-            match read {
-                Ok(Some(_)) => kept = self.take(session, shutdown).await,
-                Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => self.refuse(session).await,
-                Ok(None) | Err(_) => {}
-            }
-        }
-        None
-    }
-
-    async fn cleanup(&self) {
-        self.passing.http_cleanup().await;
     }
 }

@@ -1,6 +1,6 @@
 //! The way of a delivery, from the connection it comes over to its answer.
 //!
-//! `door` serves a provider's connection; `intake` takes a request in (with `routes`, `received` and `body`), `forward` takes the
+//! `workers` are the threads among which the connections are shared out; `door` serves one (a `stream`); `intake` takes a request in (with `routes`, `received` and `body`), `forward` takes the
 //! delivery from claim to answer (with `inflight`, `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`,
 //! `unsettled` and `conclude`), `respond` writes the answer (one of the gateway's own is an `answer`; `hop` knows what
 //! belongs to one connection only), and `journal` tells about it. What is streamed through without a claim goes on to
@@ -24,15 +24,17 @@ mod respond;
 mod routes;
 mod running;
 mod settle;
+mod stream;
 mod unsettled;
 mod upstream;
 mod wait;
+mod workers;
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::server::configuration::ServerConf;
-use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::answer::Own;
@@ -47,6 +49,7 @@ use self::routes::{Routes, ServedRoute};
 use self::running::Running;
 pub use self::running::Stopping;
 use self::settle::Settler;
+pub use self::workers::Workers;
 use crate::config::{self, Log};
 use crate::metrics::{DeliveryResult, Metrics, RouteMetrics};
 use crate::route::Route;
@@ -97,11 +100,11 @@ impl Gateway {
         Self { core: Arc::new(core) }
     }
 
-    /// The service that serves this gateway's listener.
+    /// The service that serves the connections of `listener`, which does not block.
     #[must_use]
-    pub fn service(&self, conf: &Arc<ServerConf>) -> Service<Door> {
+    pub fn service(&self, conf: &Arc<ServerConf>, listener: TcpListener) -> Workers {
         let passing = pingora_proxy::http_proxy(conf, Passing::new(Arc::clone(&self.core)));
-        Service::new("proxy".to_owned(), Door::new(Arc::clone(&self.core), passing))
+        Workers::new(Door::new(Arc::clone(&self.core), passing), listener, conf.threads)
     }
 
     /// Serves `routes` from now on. Deliveries that are under way end by the routes they came in by.

@@ -3,7 +3,6 @@
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use pingora::apps::ServerApp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -93,9 +92,9 @@ async fn deliver(gateway: &Gateway) -> String {
         .await
         .expect("sent");
     let passing = pingora_proxy::http_proxy(&Arc::default(), Passing::new(Arc::clone(&gateway.core)));
-    let door = Arc::new(Door::new(Arc::clone(&gateway.core), passing));
+    let door = Door::new(Arc::clone(&gateway.core), passing);
     let (_running, shutdown) = tokio::sync::watch::channel(false);
-    door.process_new(Box::new(far), &shutdown).await;
+    door.serve(Box::new(far), &shutdown).await;
     let mut answer = String::new();
     near.read_to_string(&mut answer).await.expect("an answer");
     answer

@@ -18,7 +18,7 @@ pub(super) const LONGEST: Duration = Duration::from_millis(1_500);
 /// How many are kept.
 const MOST: usize = 256;
 
-/// The idle connections of one upstream.
+/// The idle connections that one thread has to one upstream.
 pub(super) struct IdleConnections {
     streams: Mutex<Vec<(Stream, Instant)>>,
     watched: AtomicBool,

@@ -15,6 +15,7 @@ use pingora::connectors::TransportConnector;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::{ALPN, HttpPeer};
+use thread_local::ThreadLocal;
 use tokio::io::AsyncWriteExt;
 
 use self::addresses::Addresses;
@@ -36,7 +37,8 @@ pub(super) struct Upstream {
     connector: Arc<TransportConnector>,
     addresses: Addresses,
     own_host: String,
-    idle: Arc<IdleConnections>,
+    /// Those of each thread: a connection wakes the thread in which it was opened.
+    idle: ThreadLocal<Arc<IdleConnections>>,
 }
 
 /// A connection that is ready for a request.
@@ -57,13 +59,13 @@ pub(super) enum Failure {
 impl Upstream {
     pub(super) fn new(config: config::Upstream, connector: Arc<TransportConnector>) -> Self {
         let addresses = Addresses::new(&config.host, config.port);
-        Self { own_host: own_host(&config), config, connector, addresses, idle: IdleConnections::new() }
+        Self { own_host: own_host(&config), config, connector, addresses, idle: ThreadLocal::new() }
     }
 
     /// Connects, or takes an idle connection unless a `fresh` one is asked for. Name, connect and TLS together take no
     /// longer than `connect_timeout`.
     pub(super) async fn connect(&self, fresh: bool) -> Result<Connection, Failure> {
-        if !fresh && let Some(stream) = self.idle.take() {
+        if !fresh && let Some(stream) = self.idle().take() {
             return Ok(Connection { stream, reused: true });
         }
         match tokio::time::timeout(self.config.connect_timeout, Box::pin(self.dial())).await {
@@ -73,6 +75,10 @@ impl Upstream {
                 self.config.host, self.config.port, self.config.connect_timeout
             ))),
         }
+    }
+
+    fn idle(&self) -> &Arc<IdleConnections> {
+        self.idle.get_or(IdleConnections::new)
     }
 
     async fn dial(&self) -> Result<Stream, Failure> {
@@ -146,7 +152,7 @@ impl Upstream {
             // An upstream may answer and close before it has read all of a body: then the answer stands.
             (Ok(Ok(status)), None | Some(_)) => {
                 session.read_timeout = Some(self.config.timeout);
-                Ok(Answer::new(status, session, Arc::clone(&self.idle), self.config.timeout))
+                Ok(Answer::new(status, session, Arc::clone(self.idle()), self.config.timeout))
             }
             (Ok(Err(_)), Some(cause)) => Err(Failure::Unknown(Doubt::Reset, cause)),
             (Ok(Err(error)), None) => {

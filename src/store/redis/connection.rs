@@ -1,17 +1,22 @@
-//! The one shared connection to Redis: opened when first needed, replaced when it can no longer be trusted.
+//! The connections to Redis: one for each thread, shared by all that it does; opened when first needed, replaced when it can
+//! no longer be trusted.
+//!
+//! A connection lives in the runtime in which it was opened. Shared by all threads it would wake those of the others for
+//! every answer, which costs more than the command.
 //!
 //! The library's own retries and reconnects are not used: its connection manager goes on with a connection that timed
 //! out or that leads to a demoted server. Here a connection is given up when it breaks, when an answer did not come in
 //! time, or when the server says that another one should be asked. The next operation opens a new one; while an
 //! attempt has just failed, operations fail at once instead of knocking again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::io::tcp::TcpSettings;
 use ::redis::{Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value, cmd};
 use arc_swap::ArcSwapOption;
+use thread_local::ThreadLocal;
 use tokio::sync::Mutex;
 
 use super::commands::{Commands, Keys, Replies};
@@ -33,6 +38,12 @@ pub(super) struct Connector {
     pub(super) keys: Keys,
     pub(super) durability: Durability,
     pub(super) witness: Witness,
+    places: ThreadLocal<Arc<Place>>,
+}
+
+/// Where a thread's connection is.
+#[derive(Default)]
+struct Place {
     current: ArcSwapOption<Link>,
     /// Held while connecting, so that one attempt runs at a time; remembers how the last one failed.
     connecting: Mutex<Option<(Instant, StoreError)>>,
@@ -42,6 +53,7 @@ pub(super) struct Connector {
 pub(super) struct Link {
     wire: Wire,
     opened: Instant,
+    place: Weak<Place>,
 }
 
 /// Why there is no connection.
@@ -74,8 +86,7 @@ impl Connector {
             keys: Keys::new(&config.prefix),
             durability: Durability::new(config.persistence, Arc::clone(&metrics)),
             witness: Witness::new(metrics),
-            current: ArcSwapOption::empty(),
-            connecting: Mutex::new(None),
+            places: ThreadLocal::new(),
         })
     }
 
@@ -103,14 +114,15 @@ impl Connector {
         })
     }
 
-    /// The connection, opened if there is none.
+    /// This thread's connection, opened if there is none.
     pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, StoreError> {
-        if let Some(link) = self.current.load_full() {
+        let place = self.places.get_or_default();
+        if let Some(link) = place.current.load_full() {
             return Ok(link);
         }
         // A task of its own: an attempt gets its whole time and leaves its mark, even if who asked has given up.
-        let connector = Arc::clone(self);
-        match tokio::spawn(async move { connector.replace().await }).await {
+        let (connector, place) = (Arc::clone(self), Arc::clone(place));
+        match tokio::spawn(async move { connector.replace(&place).await }).await {
             Ok(outcome) => outcome,
             Err(_) => Err(StoreError::Unreachable("the attempt to connect was cut off".to_owned())),
         }
@@ -175,29 +187,25 @@ impl Connector {
                 let elsewhere = |reply| matches!(code(reply), Some("READONLY" | "LOADING" | "MASTERDOWN" | "NOAUTH"));
                 // A server that stays that way must not be connected to anew with every operation.
                 if replies.as_slice().iter().any(elsewhere) && link.opened.elapsed() >= BACK_OFF {
-                    self.give_up(link);
+                    give_up(link);
                 }
                 Ok(replies)
             }
             Ok(replies) => {
-                self.give_up(link);
+                give_up(link);
                 let counts = format!("{} replies to {} commands", replies.as_slice().len(), commands.len());
                 Err(StoreError::Unreachable(counts))
             }
             Err(error) => {
-                self.give_up(link);
+                give_up(link);
                 Err(unavailable(&error))
             }
         }
     }
 
-    fn give_up(&self, link: &Arc<Link>) {
-        self.current.compare_and_swap(link, None);
-    }
-
-    async fn replace(&self) -> Result<Arc<Link>, StoreError> {
-        let mut failed = self.connecting.lock().await;
-        if let Some(link) = self.current.load_full() {
+    async fn replace(&self, place: &Arc<Place>) -> Result<Arc<Link>, StoreError> {
+        let mut failed = place.connecting.lock().await;
+        if let Some(link) = place.current.load_full() {
             return Ok(link);
         }
         if let Some((at, error)) = &*failed
@@ -208,8 +216,8 @@ impl Connector {
         let error = match self.connect_in_time().await {
             Ok((wire, report)) => {
                 self.durability.learn(&report);
-                let link = Arc::new(Link { wire, opened: Instant::now() });
-                self.current.store(Some(Arc::clone(&link)));
+                let link = Arc::new(Link { wire, opened: Instant::now(), place: Arc::downgrade(place) });
+                place.current.store(Some(Arc::clone(&link)));
                 *failed = None;
                 return Ok(link);
             }
@@ -267,8 +275,15 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         // A caller may go for reasons of its own, soon; a time-out comes after the whole time or most of it.
         if !self.answered && self.since.elapsed() >= self.connector.timeout / 2 {
-            self.connector.give_up(self.link);
+            give_up(self.link);
         }
+    }
+}
+
+/// The next operation of its thread opens another one.
+fn give_up(link: &Arc<Link>) {
+    if let Some(place) = link.place.upgrade() {
+        place.current.compare_and_swap(link, None);
     }
 }
 
