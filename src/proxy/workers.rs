@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{error, warn};
 
 use super::door::Door;
-use super::stream::ProviderStream;
+use super::stream::PlainStream;
 
 /// How long nothing is accepted after the system could not: too many files are open, say.
 const BREATH: Duration = Duration::from_millis(100);
@@ -78,7 +78,7 @@ async fn serve(
 ) {
     while let Some(connection) = taken.recv().await {
         let (open, door, shutdown) = (Open(Arc::clone(&open)), Arc::clone(&door), shutdown.clone());
-        match ProviderStream::new(connection) {
+        match tokio::net::TcpStream::from_std(connection).and_then(PlainStream::new) {
             Ok(stream) => drop(tokio::spawn(async move {
                 door.serve(Box::new(stream), &shutdown).await;
                 drop(open);

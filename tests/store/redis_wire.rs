@@ -95,7 +95,9 @@ async fn a_batch_is_one_round_trip() {
 async fn what_many_deliveries_have_to_say_at_one_moment_leaves_in_one_write() {
     let server = RedisServer::start(&[]);
     let store = open_redis(server.config()).await;
-    claim(&*store, &key(), &Token::fresh(), TERMS).await;
+    // Each thread has a connection of its own, and this one is not the one that serves.
+    let opening = Arc::clone(&store);
+    tokio::spawn(async move { claim(&*opening, &key(), &Token::fresh(), TERMS).await }).await.unwrap();
     let reads = || -> usize {
         let info: String = server.say(&["INFO", "stats"]);
         let count = info.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));

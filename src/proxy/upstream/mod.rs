@@ -8,6 +8,7 @@ mod addresses;
 mod answer;
 mod idle;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,18 +18,20 @@ use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::{ALPN, HttpPeer};
 use thread_local::ThreadLocal;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use self::addresses::Addresses;
 pub(super) use self::answer::Answer;
 use self::idle::IdleConnections;
 use super::request::Request;
+use super::stream::PlainStream;
 use crate::claim::Doubt;
 use crate::config;
 
 /// How long an answer that is here already may take to be read.
 const AT_HAND: Duration = Duration::from_millis(50);
-/// A request up to this size passes pingora's write buffer and is handed to the kernel in one call, which takes it
-/// whole or not at all while the socket's buffer is empty, as it is before a request.
+/// A request up to this size is handed to the kernel in one call, which takes it whole or not at all while the socket's
+/// buffer is empty, as it is before a request.
 const ATOMIC_WRITE: usize = 1_460;
 
 /// The upstream of one route.
@@ -86,12 +89,20 @@ impl Upstream {
         let mut cause = format!("`{}` has no address", self.config.host);
         // A name such as `localhost` may stand for several addresses of which only one is listened on.
         for address in addresses.iter() {
-            match self.connector.new_stream(&self.peer_at(*address)).await {
+            match self.dial_at(*address).await {
                 Ok(stream) => return Ok(stream),
-                Err(error) => cause = format!("{address}: {}", brief(&error)),
+                Err(error) => cause = format!("{address}: {error}"),
             }
         }
         Err(Failure::NotSent(cause))
+    }
+
+    async fn dial_at(&self, address: SocketAddr) -> Result<Stream, String> {
+        if self.config.tls {
+            return self.connector.new_stream(&self.peer_at(address)).await.map_err(|error| brief(&error));
+        }
+        let stream = TcpStream::connect(address).await.and_then(PlainStream::new);
+        stream.map(|stream| Box::new(stream) as Stream).map_err(|error| error.to_string())
     }
 
     /// The peer for pingora's own path, which streams requests through.
@@ -103,7 +114,7 @@ impl Upstream {
         }
     }
 
-    fn peer_at(&self, address: std::net::SocketAddr) -> HttpPeer {
+    fn peer_at(&self, address: SocketAddr) -> HttpPeer {
         // `HttpPeer::new` blocks on names and panics on unknown ones (cloudflare/pingora#570), so it only ever gets
         // addresses. The name stays for TLS.
         let mut peer = HttpPeer::new(address, self.config.tls, self.config.host.clone());

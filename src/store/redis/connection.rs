@@ -9,7 +9,7 @@
 //! time, or when the server says that another one should be asked. The next operation opens a new one; while an
 //! attempt has just failed, operations fail at once instead of knocking again.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ::redis::aio::MultiplexedConnection;
@@ -39,14 +39,16 @@ pub(super) struct Connector {
     pub(super) durability: Durability,
     pub(super) witness: Witness,
     places: ThreadLocal<Arc<Place>>,
+    /// How the last attempt failed, on whatever thread; the first that succeeds tells them all.
+    failed: std::sync::Mutex<Option<(Instant, StoreError)>>,
 }
 
 /// Where a thread's connection is.
 #[derive(Default)]
 struct Place {
     current: ArcSwapOption<Link>,
-    /// Held while connecting, so that one attempt runs at a time; remembers how the last one failed.
-    connecting: Mutex<Option<(Instant, StoreError)>>,
+    /// Held while connecting, so that one attempt runs at a time.
+    connecting: Mutex<()>,
 }
 
 /// A connection with a face: two of them can be told apart.
@@ -87,6 +89,7 @@ impl Connector {
             durability: Durability::new(config.persistence, Arc::clone(&metrics)),
             witness: Witness::new(metrics),
             places: ThreadLocal::new(),
+            failed: std::sync::Mutex::default(),
         })
     }
 
@@ -204,11 +207,11 @@ impl Connector {
     }
 
     async fn replace(&self, place: &Arc<Place>) -> Result<Arc<Link>, StoreError> {
-        let mut failed = place.connecting.lock().await;
+        let _connecting = place.connecting.lock().await;
         if let Some(link) = place.current.load_full() {
             return Ok(link);
         }
-        if let Some((at, error)) = &*failed
+        if let Some((at, error)) = &*self.failed()
             && at.elapsed() < BACK_OFF
         {
             return Err(error.clone());
@@ -218,14 +221,18 @@ impl Connector {
                 self.durability.learn(&report);
                 let link = Arc::new(Link { wire, opened: Instant::now(), place: Arc::downgrade(place) });
                 place.current.store(Some(Arc::clone(&link)));
-                *failed = None;
+                *self.failed() = None;
                 return Ok(link);
             }
             Err(Refusal::Unavailable(error)) => error,
             Err(Refusal::Unfit(fault)) => StoreError::Refused(fault.to_string()),
         };
-        *failed = Some((Instant::now(), error.clone()));
+        *self.failed() = Some((Instant::now(), error.clone()));
         Err(error)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<(Instant, StoreError)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn connect_in_time(&self) -> Result<(Wire, Report), Refusal> {
