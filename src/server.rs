@@ -1,6 +1,5 @@
 //! Assembly: from a configuration to a running process, and from a signal to its end.
 
-mod beside;
 mod reload;
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -19,15 +18,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use self::beside::Beside;
 use self::reload::Reload;
 use crate::admin::Admin;
 use crate::config::{Config, Readiness, Sources};
 use crate::metrics::Metrics;
 use crate::proxy::Gateway;
 use crate::route::Route;
-use crate::store::{self, OpenError};
+use crate::store::{self, ClaimStore, OpenError};
 use crate::{VERSION, telemetry};
+
+/// How often the store is looked at.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
 /// How many connections may wait to be accepted; the system may allow fewer.
 const MOST_UNACCEPTED: u32 = 65_535;
@@ -123,12 +124,12 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let (proxy, questions) = Beside::new(gateway.service(&server.configuration, listener), store);
-    server.add_service(proxy);
+    server.add_service(gateway.service(&server.configuration, listener).map_err(StartError::Runtime)?);
+    runtime.spawn(look_after(Arc::clone(&store)));
     let needs_store = config.server.readiness == Readiness::Store;
     let health = move || {
-        let questions = questions.clone();
-        async move { questions.ask().await }.boxed()
+        let store = Arc::clone(&store);
+        async move { store.health().await }.boxed()
     };
     let admin = Admin::new(metrics, Box::new(health), Arc::clone(&ready), needs_store);
     let mut admin = Service::new("admin".to_owned(), admin);
@@ -158,6 +159,15 @@ pub fn run(path: &Path, config: Config, sources: Sources) -> Result<(), StartErr
         stopping.give_up();
     }
     Ok(())
+}
+
+/// Looks at the store's health, so that its gauges are true while no delivery comes.
+async fn look_after(store: Arc<dyn ClaimStore>) {
+    let mut pause = tokio::time::interval(BETWEEN_LOOKS);
+    loop {
+        pause.tick().await;
+        store.health().await;
+    }
 }
 
 /// Listens from now on; whoever connects before anything is accepted waits.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header;
+use http::{Version, header};
 use pingora::http::RequestHeader;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
@@ -18,8 +18,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::received::Received;
 
-/// The one expectation there is (RFC 9110, section 10.1.1).
+/// The one expectation there is (RFC 9110, section 10.1.1). HTTP/1.0 knows none.
 const CONTINUE: &[u8] = b"100-continue";
+
+/// How much room a body has before any of it has come.
+const BEGINNING: usize = 64 * 1024;
 
 /// The budget is counted in pieces of this many bytes.
 const PIECE: usize = 1024;
@@ -104,7 +107,8 @@ pub(super) async fn read(
     timeout: Duration,
 ) -> Option<(Received, Result<Body, NoBody>)> {
     let head = session.req_header();
-    let expects = head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
+    let expects = head.version >= Version::HTTP_11
+        && head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
     if !head.headers.contains_key(header::TRANSFER_ENCODING) {
         let mut received = Received::from(session, false).await?;
         let whole = read_length(&mut received, budget, max_body, expects);
@@ -138,12 +142,15 @@ async fn read_length(
     if expects {
         go_on(&mut caller.stream).await.map_err(|_| NoBody::Broken)?;
     }
-    // What is reserved and not yet written takes no memory, so the declared length may be taken at its word.
-    let mut bytes = BytesMut::with_capacity(length);
+    let mut bytes = BytesMut::with_capacity(length.min(BEGINNING));
     bytes.put(std::mem::take(&mut caller.behind));
     budget.reserve(&mut held, bytes.len())?;
     while bytes.len() < length {
         let missing = length - bytes.len();
+        if bytes.len() == bytes.capacity() {
+            // A length that is only declared gets no room: what is held in memory is in proportion to what has come.
+            bytes.reserve(missing.min(3 * bytes.len()));
+        }
         let read = caller.stream.read_buf(&mut (&mut bytes).limit(missing)).await;
         if !matches!(read, Ok(1..)) {
             return Err(NoBody::Broken);

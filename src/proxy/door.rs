@@ -7,29 +7,27 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use futures_util::FutureExt;
 use pingora::ErrorType;
 use pingora::apps::HttpServerApp;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
-use pingora::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
 
 use super::answer::Own;
 use super::intake::{self, ByHead, Refusal};
 use super::journal::{self, Line};
-use super::passing::Passing;
+use super::passing::{self, Passing};
 use super::received::{Caller, Received};
 use super::respond::{self, Reply, Written};
 use super::routes::ServedRoute;
 use super::{Core, body, forward};
 use crate::metrics::DeliveryResult;
 
-/// How long a provider that has just connected may take to send its first request, in seconds.
-const FIRST_REQUEST: u64 = 60;
+/// How long a provider that has just connected may take to send the head of its first request.
+const FIRST_REQUEST: Duration = Duration::from_secs(60);
 
 /// Serves the connections of the listener.
 pub(super) struct Door {
@@ -55,26 +53,6 @@ impl Told {
     }
 }
 
-/// A connection between two requests.
-pub(super) struct Kept {
-    pub(super) stream: Stream,
-    /// What has already come of the next request.
-    pub(super) begun: BytesMut,
-    /// How many seconds the next request may take to come, as pingora counts them: 0 stands for any time.
-    pub(super) keepalive: Option<u64>,
-}
-
-impl Kept {
-    fn session(self) -> HttpSession {
-        let mut session = HttpSession::new(self.stream);
-        session.set_server_keepalive(self.keepalive);
-        if !self.begun.is_empty() {
-            session.set_pipelined_prefix(self.begun);
-        }
-        session
-    }
-}
-
 /// Does what may panic, and holds the panic.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
@@ -88,23 +66,36 @@ impl Door {
     }
 
     /// Serves a connection to its end.
-    pub(super) async fn serve(&self, stream: Stream, shutdown: &ShutdownWatch) {
+    pub(super) async fn serve(&self, stream: Stream) {
         let mut stopping = pin!(self.core.stopping());
-        let mut kept = Some(Kept { stream, begun: BytesMut::new(), keepalive: Some(FIRST_REQUEST) });
-        while let Some(connection) = kept.take() {
-            let mut session = connection.session();
+        let mut first = true;
+        let mut next = Some(HttpSession::new(stream));
+        while let Some(mut session) = next.take() {
+            let reading = async {
+                if !first {
+                    // Whoever stands between a provider and the gateway keeps connections for as long as it likes.
+                    return session.read_request().await;
+                }
+                pingora::time::timeout(FIRST_REQUEST, session.read_request()).await.unwrap_or(Ok(None))
+            };
             let read = tokio::select! {
                 // A request that is here is answered, if only that the gateway is stopping.
                 biased;
-                read = session.read_request() => read,
+                read = reading => read,
                 () = &mut stopping => return,
             };
+            first = false;
             match read {
-                Ok(Some(_)) => kept = self.take(session, shutdown).await,
+                Ok(Some(_)) => next = self.take(session).await,
                 Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => self.refuse(session).await,
                 Ok(None) | Err(_) => {}
             }
         }
+    }
+
+    /// Has the store open what this thread needs, so that its first delivery does not wait for it.
+    pub(super) async fn open_store(&self) {
+        self.core.store.health().await;
     }
 
     /// Tells pingora's proxy that no connection comes any more.
@@ -113,26 +104,27 @@ impl Door {
     }
 
     /// Takes one request to its answer. Nothing comes back where the connection ends with it.
-    async fn take(&self, session: HttpSession, shutdown: &ShutdownWatch) -> Option<Kept> {
+    async fn take(&self, session: HttpSession) -> Option<HttpSession> {
         let core = &self.core;
         let arrived = Instant::now();
         // Nothing is claimed yet, and what a panic leaves behind is this request's alone.
         match guarded(|| intake::by_head(core, session.req_header(), || session.get_headers_raw_bytes())) {
-            Ok(ByHead::Pass(route)) => Box::pin(self.pass(session, route, arrived, shutdown)).await,
+            Ok(ByHead::Pass(route)) => Box::pin(self.pass(session, route, arrived)).await,
             Ok(ByHead::Read(route)) => self.deliver(session, route, arrived).await,
-            Ok(ByHead::Refuse(refusal)) => {
-                let caller = Received::from(session, false).await?.caller;
-                self.answer(caller, Told::refused(refusal), arrived).await
-            }
-            Err(Panicked) => {
-                let caller = Received::from(session, false).await?.caller;
-                self.answer(caller, Told::panicked(core, None), arrived).await
-            }
+            Ok(ByHead::Refuse(refusal)) => self.answer_unread(session, Told::refused(refusal), arrived).await,
+            Err(Panicked) => self.answer_unread(session, Told::panicked(core, None), arrived).await,
         }
     }
 
+    /// Answers without having looked at the body.
+    async fn answer_unread(&self, session: HttpSession, told: Told, arrived: Instant) -> Option<HttpSession> {
+        let _under = self.core.running.enter(None);
+        let caller = Received::from(session, false).await?.caller;
+        self.answer(caller, told, arrived).await
+    }
+
     /// Takes a delivery to its answer.
-    async fn deliver(&self, session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<Kept> {
+    async fn deliver(&self, session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<HttpSession> {
         let core = &self.core;
         // Held until the answer is written: a process that stops waits for it.
         let _under = core.running.enter(Some(&route.metrics.in_flight));
@@ -158,17 +150,18 @@ impl Door {
         self.answer(caller, told, arrived).await
     }
 
-    async fn answer(&self, caller: Caller, told: Told, arrived: Instant) -> Option<Kept> {
+    async fn answer(&self, caller: Caller, told: Told, arrived: Instant) -> Option<HttpSession> {
         let core = &self.core;
         let Told { route, reply, line } = told;
-        let Written { sent, kept } = respond::write(caller, reply, &line.label, !core.is_stopping()).await;
+        let Written { sent, next } = respond::write(caller, reply, &line.label, !core.is_stopping()).await;
         journal::tell(core.log, route.as_ref(), &core.unrouted, &line, sent, arrived);
-        kept
+        next
     }
 
     /// Answers what is no request. Whatever comes after it on this connection would be read at the wrong place.
     async fn refuse(&self, session: HttpSession) {
         let arrived = Instant::now();
+        let _under = self.core.running.enter(None);
         let line = Line::unclaimed(DeliveryResult::BadRequest, Some("the head is not one of HTTP/1.1".to_owned()));
         let own = Own::new(400, "bad request");
         let sent = respond::write_last(session.into_inner(), &own, &line.label).await;
@@ -176,16 +169,11 @@ impl Door {
     }
 
     /// Hands a request to pingora's proxy, which reads its head once more.
-    async fn pass(
-        &self,
-        session: HttpSession,
-        route: Arc<ServedRoute>,
-        arrived: Instant,
-        shutdown: &ShutdownWatch,
-    ) -> Option<Kept> {
+    async fn pass(&self, session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<HttpSession> {
         let _under = self.core.running.enter(Some(&route.metrics.in_flight));
-        let again = super::passing::unread(session, route, arrived).await?;
-        let (stream, settings) = self.passing.process_new_http(again, shutdown).await?.consume();
-        super::passing::kept(stream, settings)
+        let again = passing::unread(session, route, arrived).await?;
+        let shutdown = self.core.running.watch();
+        let (stream, settings) = self.passing.process_new_http(again, &shutdown).await?.consume();
+        passing::kept(stream, settings)
     }
 }

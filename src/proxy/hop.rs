@@ -7,6 +7,8 @@ use http::{HeaderMap, header};
 const OF_ONE_HOP: [&str; 7] =
     ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
 
+const STAYS: [&str; 2] = ["host", "content-length"];
+
 /// Whether a field stays behind. `nominated` are those that `Connection` names.
 pub(super) fn is_of_one_hop(name: &[u8], nominated: &[&str]) -> bool {
     let is = |other: &&str| name.eq_ignore_ascii_case(other.as_bytes());
@@ -14,7 +16,7 @@ pub(super) fn is_of_one_hop(name: &[u8], nominated: &[&str]) -> bool {
 }
 
 /// The fields that `Connection` names as belonging to it. A sender that names the host or a signature there would have
-/// the handler lose what it needs to verify, so those stay.
+/// the handler lose what it needs to verify, and one that names the length would have no end to its body: those stay.
 pub(super) fn nominated(headers: &HeaderMap) -> Vec<&str> {
     if !headers.contains_key(header::CONNECTION) {
         return Vec::new();
@@ -22,7 +24,8 @@ pub(super) fn nominated(headers: &HeaderMap) -> Vec<&str> {
     let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let names = values.flat_map(|value| value.split(',')).map(str::trim);
     names
-        .filter(|name| !name.eq_ignore_ascii_case("host") && !name.to_ascii_lowercase().contains("signature"))
+        .filter(|name| !STAYS.iter().any(|stays| name.eq_ignore_ascii_case(stays)))
+        .filter(|name| !name.to_ascii_lowercase().contains("signature"))
         .collect()
 }
 

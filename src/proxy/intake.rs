@@ -15,7 +15,6 @@ use super::answer::Own;
 use super::body::{self, Body, NoBody, Reserved};
 use super::conclude::COME_BACK;
 use super::routes::ServedRoute;
-
 use crate::config::{Mode, OnAuthFailure};
 use crate::event::{Event, Unkeyed};
 use crate::metrics::DeliveryResult;

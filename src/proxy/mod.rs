@@ -1,10 +1,10 @@
 //! The way of a delivery, from the connection it comes over to its answer.
 //!
-//! `workers` are the threads among which the connections are shared out; `door` serves one (a `stream`); `intake` takes a request in (with `routes`, `received` and `body`), `forward` takes the
-//! delivery from claim to answer (with `inflight`, `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`,
-//! `unsettled` and `conclude`), `respond` writes the answer (one of the gateway's own is an `answer`; `hop` knows what
-//! belongs to one connection only), and `journal` tells about it. What is streamed through without a claim goes on to
-//! `passing`.
+//! `workers` are the threads among which connections (each a `stream`) are shared out, and `door` serves one. `intake`
+//! takes a request in (with `routes`, `received` and `body`), `forward` takes the delivery from claim to answer (with
+//! `inflight`, `lease`, `wait`, `exchange`, `request`, `upstream`, `settle`, `unsettled` and `conclude`), `respond` writes
+//! the answer (one of the gateway's own is an `answer`; `hop` knows what belongs to one connection only), and `journal`
+//! tells about it. What is streamed through without a claim goes on to `passing`.
 
 mod answer;
 mod body;
@@ -101,10 +101,13 @@ impl Gateway {
     }
 
     /// The service that serves the connections of `listener`, which does not block.
-    #[must_use]
-    pub fn service(&self, conf: &Arc<ServerConf>, listener: TcpListener) -> Workers {
+    ///
+    /// # Errors
+    ///
+    /// What the system says where it gives no threads.
+    pub fn service(&self, conf: &Arc<ServerConf>, listener: TcpListener) -> std::io::Result<Workers> {
         let passing = pingora_proxy::http_proxy(conf, Passing::new(Arc::clone(&self.core)));
-        Workers::new(Door::new(Arc::clone(&self.core), passing), listener, conf.threads)
+        Workers::start(Door::new(Arc::clone(&self.core), passing), listener, conf.threads)
     }
 
     /// Serves `routes` from now on. Deliveries that are under way end by the routes they came in by.

@@ -20,7 +20,6 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 
 use super::Core;
 use super::answer::PLAIN_TEXT;
-use super::door::Kept;
 use super::journal::{self, Line};
 use super::received::{Caller, Received};
 use super::respond;
@@ -53,16 +52,20 @@ pub(super) async fn unread(session: HttpSession, route: Arc<ServedRoute>, arrive
     let mut again = ServerSession::new_http1(stream);
     again.set_pipelined_prefix(read);
     again.set_connection_user_context(Some(Box::new(Request { route, arrived })));
+    // What comes behind it is the next request, and a client that has sent all may close its half and wait.
+    again.set_pipelining_enabled(true);
+    if let ServerSession::H1(session) = &mut again {
+        session.set_abort_on_close(false);
+    }
     Some(again)
 }
 
 /// The connection after a request that was streamed through.
-pub(super) fn kept(stream: Stream, settings: Option<HttpPersistentSettings>) -> Option<Kept> {
+pub(super) fn kept(stream: Stream, settings: Option<HttpPersistentSettings>) -> Option<HttpSession> {
     let mut session = ServerSession::new_http1(stream);
     settings?.apply_to_session(&mut session);
-    let keepalive = session.get_keepalive();
     match session {
-        ServerSession::H1(session) => Some(Kept { stream: session.into_inner(), begun: BytesMut::new(), keepalive }),
+        ServerSession::H1(session) => Some(session),
         _ => None,
     }
 }
@@ -109,6 +112,12 @@ impl ProxyHttp for Passing {
         if let Some(host) = host {
             request.insert_header("Host", host)?;
         }
+        Ok(())
+    }
+
+    /// Only the gateway says what became of a delivery, and this was none.
+    async fn response_filter(&self, _: &mut Session, head: &mut ResponseHeader, _: &mut Context) -> Result<()> {
+        head.remove_header(respond::RESULT);
         Ok(())
     }
 

@@ -9,10 +9,10 @@ use http::{Version, header};
 use pingora::http::ResponseHeader;
 use pingora::protocols::Stream;
 use pingora::protocols::http::date::get_cached_date;
+use pingora::protocols::http::v1::server::HttpSession;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::answer::Own;
-use super::door::Kept;
 use super::hop::{is_of_one_hop, nominated, put_header};
 use super::received::Caller;
 use super::upstream::Answer;
@@ -39,8 +39,8 @@ pub(super) enum Reply {
 pub(super) struct Written {
     /// The status that was sent. `None`: the provider has gone; nothing depends on it any more.
     pub(super) sent: Option<u16>,
-    /// The connection, if it can take another request.
-    pub(super) kept: Option<Kept>,
+    /// The session of the next request, if the connection can take one.
+    pub(super) next: Option<HttpSession>,
 }
 
 /// How the end of a body is seen (RFC 9112, section 6.3).
@@ -74,11 +74,17 @@ pub(super) async fn write(caller: Caller, reply: Reply, result: &str, keep: bool
         Reply::Relay(answer) => relay(&mut stream, answer, result, connection, framing).await,
     };
     if keeps && sent.is_some() {
+        let mut next = HttpSession::new(stream);
+        next.set_server_keepalive(keepalive);
         // What has come of a next request is kept with the connection (RFC 9112, section 9.3.2).
-        return Written { sent, kept: Some(Kept { stream, begun: behind, keepalive }) };
+        if !behind.is_empty() {
+            next.set_pipelined_prefix(behind);
+        }
+        return Written { sent, next: Some(next) };
     }
+    // Whoever did not send in time is not waited for again.
     end(stream, all_read || sent == Some(408)).await;
-    Written { sent, kept: None }
+    Written { sent, next: None }
 }
 
 /// Writes an answer to what was no request, and ends the connection.

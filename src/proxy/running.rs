@@ -34,6 +34,11 @@ impl Running {
         Under { running: Arc::clone(self), gauge: gauge.cloned() }
     }
 
+    /// Becomes true when the gateway is stopping.
+    pub(super) fn watch(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }

@@ -93,8 +93,7 @@ async fn deliver(gateway: &Gateway) -> String {
         .expect("sent");
     let passing = pingora_proxy::http_proxy(&Arc::default(), Passing::new(Arc::clone(&gateway.core)));
     let door = Door::new(Arc::clone(&gateway.core), passing);
-    let (_running, shutdown) = tokio::sync::watch::channel(false);
-    door.serve(Box::new(far), &shutdown).await;
+    door.serve(Box::new(far)).await;
     let mut answer = String::new();
     near.read_to_string(&mut answer).await.expect("an answer");
     answer

@@ -27,7 +27,7 @@ const BREATH: Duration = Duration::from_millis(100);
 pub struct Workers {
     door: Arc<Door>,
     listener: Option<std::net::TcpListener>,
-    threads: usize,
+    workers: Vec<Worker>,
 }
 
 /// One thread.
@@ -47,17 +47,20 @@ impl Drop for Open {
 }
 
 impl Workers {
-    pub(super) fn new(door: Door, listener: std::net::TcpListener, threads: usize) -> Self {
-        Self { door: Arc::new(door), listener: Some(listener), threads: threads.max(1) }
+    /// Starts the threads.
+    pub(super) fn start(door: Door, listener: std::net::TcpListener, threads: usize) -> std::io::Result<Self> {
+        let door = Arc::new(door);
+        let workers = (0..threads.max(1)).map(|number| Worker::start(number, &door)).collect::<Result<_, _>>()?;
+        Ok(Self { door, listener: Some(listener), workers })
     }
 }
 
 impl Worker {
-    fn start(number: usize, door: &Arc<Door>, shutdown: &ShutdownWatch) -> std::io::Result<Self> {
+    fn start(number: usize, door: &Arc<Door>) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (connections, taken) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
-        let serving = serve(taken, Arc::clone(&open), Arc::clone(door), shutdown.clone());
+        let serving = serve(taken, Arc::clone(&open), Arc::clone(door));
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || runtime.block_on(serving))?;
         Ok(Self { connections, open })
     }
@@ -70,17 +73,14 @@ impl Worker {
     }
 }
 
-async fn serve(
-    mut taken: UnboundedReceiver<TcpStream>,
-    open: Arc<AtomicUsize>,
-    door: Arc<Door>,
-    shutdown: ShutdownWatch,
-) {
+async fn serve(mut taken: UnboundedReceiver<TcpStream>, open: Arc<AtomicUsize>, door: Arc<Door>) {
+    let opening = Arc::clone(&door);
+    tokio::spawn(async move { opening.open_store().await });
     while let Some(connection) = taken.recv().await {
-        let (open, door, shutdown) = (Open(Arc::clone(&open)), Arc::clone(&door), shutdown.clone());
+        let (open, door) = (Open(Arc::clone(&open)), Arc::clone(&door));
         match tokio::net::TcpStream::from_std(connection).and_then(PlainStream::new) {
             Ok(stream) => drop(tokio::spawn(async move {
-                door.serve(Box::new(stream), &shutdown).await;
+                door.serve(Box::new(stream)).await;
                 drop(open);
             })),
             // It was reset before it was looked at.
@@ -94,13 +94,9 @@ async fn serve(
 #[async_trait]
 impl Service for Workers {
     async fn start_service(&mut self, _: Option<ListenFds>, mut shutdown: ShutdownWatch, _: usize) {
-        let started = self.listener.take().map(|listener| {
-            let workers = (0..self.threads).map(|number| Worker::start(number, &self.door, &shutdown));
-            Ok::<_, std::io::Error>((TcpListener::from_std(listener)?, workers.collect::<Result<Vec<_>, _>>()?))
-        });
-        let (listener, workers) = match started {
-            Some(Ok(started)) => started,
-            Some(Err(error)) => return error!(%error, "the threads that serve connections could not be started"),
+        let listener = match self.listener.take().map(TcpListener::from_std) {
+            Some(Ok(listener)) => listener,
+            Some(Err(error)) => return error!(%error, "nothing can be accepted"),
             None => return,
         };
         loop {
@@ -110,7 +106,7 @@ impl Service for Workers {
             };
             match accepted {
                 Ok(connection) => {
-                    let idlest = workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed));
+                    let idlest = self.workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed));
                     if let Some(worker) = idlest {
                         worker.take(connection);
                     }

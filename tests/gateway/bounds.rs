@@ -55,3 +55,23 @@ fn with_a_thousand_connections_a_full_gateway_turns_bodies_away_and_does_not_gro
     }
     assert_eq!(upstream.count(), CONNECTIONS + 8);
 }
+
+/// A length costs whoever sends it a few bytes, so it must not make the gateway hold more than has come.
+#[test]
+fn a_body_that_is_only_announced_takes_no_memory() {
+    let upstream = Upstream::start();
+    let routes = [Route::stripe(upstream.address).with("max_body: 32MiB")];
+    let gateway = Gateway::start_with(&Store::Embedded, &["body_budget: 64MiB"], &routes);
+    let idle = gateway.resident_memory();
+    let head = format!("POST /webhooks/stripe HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{{", 32 * MEBIBYTE);
+    let lines: Vec<Line> = (0..300)
+        .map(|_| {
+            let mut line = Line::open(gateway.address());
+            line.write(head.as_bytes());
+            line
+        })
+        .collect();
+    gateway.wait_for_in_flight(lines.len());
+    let held = gateway.resident_memory();
+    assert!(held < idle + 64 * MEBIBYTE, "from {} to {} MiB", idle / MEBIBYTE, held / MEBIBYTE);
+}

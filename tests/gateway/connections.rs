@@ -4,7 +4,7 @@ use crate::support::gateway::Gateway;
 use crate::support::provider::{self, Line, Request};
 use crate::support::route::Route;
 use crate::support::store::Store;
-use crate::support::upstream::{Answer, Upstream};
+use crate::support::upstream::{Answer, Gate, Upstream};
 
 fn bytes(request: &Request) -> Vec<u8> {
     [request.head_bytes(), request.body_bytes()].concat()
@@ -96,6 +96,43 @@ fn a_connection_lasts_as_long_as_its_sender_wants() {
         }
     }
     assert_eq!(upstream.count(), 1);
+}
+
+#[test]
+fn requests_written_at_once_are_answered_in_their_order_whoever_answers_them() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address), Route::passed(upstream.address)]);
+    let (one, two) = (provider::stripe("evt_one"), provider::stripe("evt_two"));
+    let passed = Request::post("/other", "passed");
+    let (head, body) = (passed.head_bytes(), passed.body_bytes());
+    let mut line = Line::open(gateway.address());
+    // The second passed request comes in two pieces, the last one together with what follows it.
+    line.write(&[bytes(&passed), bytes(&one), head, body[..2].to_vec()].concat());
+    assert_eq!(line.finish().result(), "");
+    line.finish().expect(200, "first");
+    line.write(&[body[2..].to_vec(), bytes(&two), bytes(&one)].concat());
+    assert_eq!(line.finish().result(), "");
+    line.finish().expect(200, "first");
+    line.finish().expect(200, "duplicate");
+    assert_eq!(upstream.count(), 4);
+}
+
+/// A client that has sent all it wants may close its half of the connection and wait.
+#[test]
+fn a_half_closed_sender_gets_its_answer() {
+    for streamed in [true, false] {
+        let upstream = Upstream::start();
+        let gate = Gate::closed();
+        upstream.script([Answer::with_body(200, b"heard").behind(&gate)]);
+        let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address)]);
+        let request =
+            if streamed { Request::new("GET", "/webhooks/stripe", "") } else { provider::stripe("evt_half_closed") };
+        let mut line = gateway.begin(&request);
+        line.close_half();
+        upstream.wait_for(1);
+        gate.open();
+        assert_eq!(line.finish().text(), "heard", "{streamed}");
+    }
 }
 
 /// RFC 9110, section 8.6. If the gateway and pingora understood such a length differently, what is left of the body would be

@@ -1,10 +1,13 @@
 //! What the provider is answered, and what becomes of the event, when the handler does not take it.
 
+use std::net::TcpListener;
+
 use crate::support::gateway::Gateway;
 use crate::support::provider;
 use crate::support::route::Route;
 use crate::support::store::{Store, on_both_stores};
 use crate::support::upstream::{Absent, Answer, Gate, Upstream};
+use crate::support::wire::{Connection, Unframed};
 
 #[test]
 fn what_the_handler_refuses_is_relayed_and_the_retry_is_forwarded() {
@@ -172,6 +175,45 @@ fn answers_of_every_framing_and_size_are_relayed() {
         let answer = gateway.send(&provider::stripe(&format!("evt_{name}"))).expect(200, "first");
         assert!(answer.text() == text, "{name}: {} bytes", answer.body.len());
     }
+}
+
+/// A request that nobody reads to its end must not have another written behind it: the handler would take that one for the
+/// rest of the first.
+#[test]
+fn a_connection_with_half_a_request_in_it_is_not_used_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let route = Route::stripe(listener.local_addr().expect("an address")).with("max_body: 64MiB").timeout("1s");
+    let gateway = Gateway::start(&Store::Embedded, &[route]);
+    let accept = move || Connection::new(listener.accept().expect("the gateway connects").0);
+    let long = format!(r#"{{"id":"evt_unread","object":"event","note":"{}"}}"#, "x".repeat(40_000_000));
+    let mut line = gateway.begin(&provider::stripe_with_body(long.into_bytes()));
+    let mut unread = accept();
+    unread.read_head().expect("a head").expect("a request");
+    unread.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("an answer");
+    assert_eq!(line.finish().expect(200, "first").text(), "ok");
+
+    // Over the same connection, and so in the thread that had the other one.
+    line.request(&provider::stripe("evt_next"));
+    let mut fresh = accept();
+    let head = fresh.read_head().expect("a head").expect("a request");
+    fresh.read_body(&head, Unframed::IsEmpty).expect("a body");
+    fresh.write(b"HTTP/1.1 201 Made\r\nContent-Length: 0\r\n\r\n").expect("an answer");
+    line.finish().expect(201, "first");
+}
+
+/// What a handler's `Connection` names stays behind, but an answer must have an end.
+#[test]
+fn an_answer_whose_length_is_named_as_a_hop_s_still_has_one() {
+    let upstream = Upstream::start();
+    let gateway = Gateway::start(&Store::Embedded, &[Route::stripe(upstream.address)]);
+    upstream.script([Answer::bytes(
+        b"HTTP/1.1 200 OK\r\nConnection: keep-alive, Content-Length, X-Own\r\nX-Own: 1\r\nContent-Length: 2\r\n\r\nok",
+    )]);
+    let mut line = gateway.begin(&provider::stripe("evt_named"));
+    let answer = line.finish().expect(200, "first");
+    assert_eq!((answer.text().as_str(), answer.header("x-own")), ("ok", None));
+    line.request(&provider::stripe("evt_named"));
+    line.finish().expect(200, "duplicate");
 }
 
 #[test]

@@ -14,12 +14,19 @@ pub(in crate::proxy) struct Answer {
     /// `None` once it has ended.
     session: Option<Box<HttpSession>>,
     status: u16,
-    idle: Arc<IdleConnections>,
+    /// Where its connection goes afterwards. `None`: nowhere, the request is not written to its end, and what is written
+    /// next would be read as its rest.
+    idle: Option<Arc<IdleConnections>>,
     timeout: Duration,
 }
 
 impl Answer {
-    pub(super) fn new(status: u16, session: Box<HttpSession>, idle: Arc<IdleConnections>, timeout: Duration) -> Self {
+    pub(super) fn new(
+        status: u16,
+        session: Box<HttpSession>,
+        idle: Option<Arc<IdleConnections>>,
+        timeout: Duration,
+    ) -> Self {
         Self { session: Some(session), status, idle, timeout }
     }
 
@@ -51,8 +58,8 @@ impl Answer {
                 return Err(error);
             }
         }
-        if let Some(session) = self.session.take() {
-            keep(*session, &self.idle).await;
+        if let (Some(session), Some(idle)) = (self.session.take(), &self.idle) {
+            keep(*session, idle).await;
         }
         Ok(false)
     }
@@ -62,12 +69,13 @@ impl Drop for Answer {
     /// Reads what is left in the background.
     fn drop(&mut self) {
         let Some(mut session) = self.session.take() else { return };
-        let idle = Arc::clone(&self.idle);
+        let idle = self.idle.take();
         let timeout = self.timeout;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let read = async { while let Ok(Some(_)) = session.read_body_ref().await {} };
-                if tokio::time::timeout(timeout, read).await.is_ok() && session.is_body_done() {
+                let all_read = tokio::time::timeout(timeout, read).await.is_ok() && session.is_body_done();
+                if let (true, Some(idle)) = (all_read, idle) {
                     keep(*session, &idle).await;
                 }
             });

@@ -143,6 +143,7 @@ impl Upstream {
             stream.flush().await
         })
         .await;
+        let all_written = matches!(written, Ok(Ok(())));
         let broken = match written {
             Ok(Ok(())) => None,
             Ok(Err(error)) => {
@@ -163,7 +164,8 @@ impl Upstream {
             // An upstream may answer and close before it has read all of a body: then the answer stands.
             (Ok(Ok(status)), None | Some(_)) => {
                 session.read_timeout = Some(self.config.timeout);
-                Ok(Answer::new(status, session, Arc::clone(self.idle()), self.config.timeout))
+                let idle = all_written.then(|| Arc::clone(self.idle()));
+                Ok(Answer::new(status, session, idle, self.config.timeout))
             }
             (Ok(Err(_)), Some(cause)) => Err(Failure::Unknown(Doubt::Reset, cause)),
             (Ok(Err(error)), None) => {

@@ -1,7 +1,7 @@
 //! The provider in front of the gateway: deliveries as bytes on a socket.
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -184,6 +184,11 @@ impl Line {
     /// Whether the gateway has ended the connection. Waits for what it does next.
     pub fn is_ended(&mut self) -> bool {
         self.0.is_ended()
+    }
+
+    /// Tells the gateway that nothing more will be sent.
+    pub fn close_half(&self) {
+        self.0.stream.shutdown(Shutdown::Write).expect("an open connection");
     }
 
     /// Ends the connection with a reset.
