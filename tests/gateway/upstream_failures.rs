@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::provider;
 use crate::support::route::Route;
@@ -184,7 +185,12 @@ fn a_connection_with_half_a_request_in_it_is_not_used_again() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let route = Route::stripe(listener.local_addr().expect("an address")).with("max_body: 64MiB").timeout("1s");
     let gateway = Gateway::start(&Store::Embedded, &[route]);
-    let accept = move || Connection::new(listener.accept().expect("the gateway connects").0);
+    listener.set_nonblocking(true).expect("a listener that does not wait");
+    let accept = || {
+        let stream = eventually("a connection of the gateway's", || listener.accept().ok()).0;
+        stream.set_nonblocking(false).expect("a stream that waits");
+        Connection::new(stream)
+    };
     let long = format!(r#"{{"id":"evt_unread","object":"event","note":"{}"}}"#, "x".repeat(40_000_000));
     let mut line = gateway.begin(&provider::stripe_with_body(long.into_bytes()));
     let mut unread = accept();
