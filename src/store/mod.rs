@@ -34,8 +34,9 @@ use crate::metrics::Metrics;
 /// - **Dead senders are seen**: a sending key is renewed to a whole window at every renewal, so one with less than
 ///   window minus lease left has lost its owner, and is reported as done with an unknown outcome.
 ///
-/// Operations on several keys take one round trip, are carried out in the order of the list, and answer in that order;
-/// one answer may be an error beside others that are not.
+/// Operations on several keys take one round trip, or two where a look spares the claims of a large batch that comes
+/// again; they are carried out in the order of the list, and answer in that order. One answer may be an error beside
+/// others that are not.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
     /// Claims every absent key of `keys` for `token`, for `terms.lease`. A key that carries `token` already counts as

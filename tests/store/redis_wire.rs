@@ -53,12 +53,13 @@ async fn a_person_finds_the_key_in_redis_with_its_window() {
 }
 
 #[tokio::test]
-async fn a_batch_is_one_round_trip() {
+async fn a_batch_is_one_round_trip_and_a_large_one_a_look_before_it() {
     let server = RedisServer::start(&[]);
     let link = RoundTrips::to(server.port());
     let store = open_redis(config_for(link.port)).await;
     let (owner, other) = (Token::fresh(), Token::fresh());
     let keys: Vec<EventKey> = (0..50).map(|_| key()).collect();
+    let few: Vec<EventKey> = (0..20).map(|_| key()).collect();
     claim(&*store, &key(), &owner, TERMS).await;
 
     let before = link.count();
@@ -66,10 +67,14 @@ async fn a_batch_is_one_round_trip() {
         assert_eq!(link.count() - before, expected, "round trips for: {operation}");
         link.count()
     };
-    assert!(store.claim(&keys, &owner, TERMS).await.iter().all(Result::is_ok));
-    let before = turns("claiming 50 absent keys", 1, before);
+    assert!(store.claim(&few, &owner, TERMS).await.iter().all(|answer| matches!(answer, Ok(Found::Claimed))));
+    let before = turns("claiming 20 absent keys", 1, before);
+    assert!(store.claim(&few, &other, TERMS).await.iter().all(|answer| matches!(answer, Ok(Found::Held))));
+    let before = turns("finding 20 held keys", 1, before);
+    assert!(store.claim(&keys, &owner, TERMS).await.iter().all(|answer| matches!(answer, Ok(Found::Claimed))));
+    let before = turns("claiming 50 absent keys", 2, before);
     assert!(store.claim(&keys, &other, TERMS).await.iter().all(|answer| matches!(answer, Ok(Found::Held))));
-    let before = turns("finding 50 held keys", 1, before);
+    let before = turns("finding 50 held keys", 2, before);
     assert!(store.renew(&keys, &owner, TERMS).await.iter().all(Result::is_ok));
     let before = turns("renewing 50 claims", 1, before);
     assert!(store.release(&keys[..10], &owner).await.iter().all(Result::is_ok));
@@ -79,6 +84,12 @@ async fn a_batch_is_one_round_trip() {
     let before = turns("settling 50 keys", 1, before);
     assert!(store.claim(&keys, &other, TERMS).await.iter().all(|answer| matches!(answer, Ok(Found::Done(_)))));
     let before = turns("finding 50 duplicates", 1, before);
+    let half_known = [&keys[..25], &few[..], &[key()]].concat();
+    let found = store.claim(&half_known, &other, TERMS).await;
+    let before = turns("a large batch that is known in part", 2, before);
+    assert!(found[..25].iter().all(|answer| matches!(answer, Ok(Found::Done(_)))), "{found:?}");
+    assert!(found[25..45].iter().all(|answer| matches!(answer, Ok(Found::Held))), "{found:?}");
+    assert!(matches!(found[45], Ok(Found::Claimed)), "{found:?}");
 
     claim(&*store, &keys[0], &other, TERMS).await;
     let sending = key();

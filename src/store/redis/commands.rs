@@ -59,6 +59,17 @@ impl Keys {
         set
     }
 
+    /// Asks what each of `keys` holds, in one command.
+    pub(super) fn read_all(&self, keys: &[EventKey]) -> Cmd {
+        let lengths: usize = keys.iter().map(|key| self.prefix.len() + key.as_str().len()).sum();
+        let mut read = Cmd::with_capacity(1 + keys.len(), ROOM + lengths);
+        read.arg("MGET");
+        for key in keys {
+            read.arg(self.named(key));
+        }
+        read
+    }
+
     /// Asks whether `key` is there at all.
     pub(super) fn exists(&self, key: &EventKey) -> Cmd {
         let mut exists = cmd("EXISTS");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::redis::Value as Reply;
 
-use crate::claim::{Found, Token, Value};
+use crate::claim::{Found, Record, Token, Value};
 use crate::store::StoreError;
 use crate::store::reading::{Held, found_at_once};
 
@@ -27,6 +27,16 @@ pub(super) fn attempt(reply: &Reply, token: &Token) -> Attempt {
         Reply::ServerError(_) => Attempt::Refused(other_shape(reply)),
         _ => Attempt::Decided(Err(other_shape(reply))),
     }
+}
+
+/// Which of the keys that were read together are done, in their order. What is not sure is left to a claim.
+pub(super) fn done(reply: &Reply) -> Vec<Option<Record>> {
+    let Reply::Array(values) = reply else { return Vec::new() };
+    let done = |value: &Reply| match Value::read(text(value)?) {
+        Ok(Value::Done(record)) => Some(record),
+        _ => None,
+    };
+    values.iter().map(done).collect()
 }
 
 /// The answer of [`READ`](super::scripts::READ).
