@@ -6,8 +6,8 @@
 //!
 //! # A delivery's way
 //!
-//! 1. [`server`] has assembled the process from a [`config::Config`]; pingora accepts the connection, and `proxy/door`
-//!    takes its requests, one after the other, for the [`proxy::Gateway`].
+//! 1. [`server`] has assembled the process from a [`config::Config`]; `proxy/workers` accepts the connection for the
+//!    [`proxy::Gateway`] and gives it to one of its threads, where `proxy/door` takes its requests, one after the other.
 //! 2. `proxy/intake` finds the [`route`] (in `proxy/routes`) and checks the method; `proxy/body` reads the body within its
 //!    limits; the route's [`provider::Provider`] says whether the delivery is authentic and which [`event`]s are in it.
 //!    What is no delivery is streamed through by pingora's own proxy (`proxy/passing`).
