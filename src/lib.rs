@@ -11,7 +11,7 @@
 //! 2. `proxy/intake` finds the [`route`] (in `proxy/routes`) and checks the method; `proxy/body` reads the body within its
 //!    limits; the route's [`provider::Provider`] says whether the delivery is authentic and which [`event`]s are in it.
 //!    What is no delivery is streamed through by pingora's own proxy (`proxy/passing`).
-//! 3. `proxy/forward` claims every event's key in one round trip to the [`store::ClaimStore`]. Copies that are in
+//! 3. `proxy/forward` claims every event's key at once in the [`store::ClaimStore`]. Copies that are in
 //!    flight in this process are known from `proxy/inflight`; `proxy/lease` renews what is claimed.
 //! 4. [`dedup::plan`] decides what is sent, in how many exchanges, and what is waited for (`proxy/wait`).
 //! 5. `proxy/exchange` has each exchange with the upstream (`proxy/request` writes it, `proxy/upstream` sends it); it

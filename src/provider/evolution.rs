@@ -42,9 +42,10 @@ impl Evolution {
         let nothing = Document::null();
         let data = root.get("data").unwrap_or_else(|| nothing.root());
         let ids = ids_of(&kind);
+        let around = Around { instance: root.required("$.instance"), date_time: root.required("$.date_time") };
         let event = |thing: Text<'_>| Event {
             kind: Cow::Owned(kind.clone().into_owned()),
-            key: self.key(root, &kind, ids, thing),
+            key: self.key(&around, &kind, ids, thing),
             conversation: one_of(thing, &["$.key.remoteJid", "$.remoteJid"]).flatten().map(Cow::into_owned),
         };
         // What is known by an id is an event of its own in an array; what is known by its moment is not.
@@ -54,18 +55,24 @@ impl Evolution {
         }
     }
 
-    fn key(&self, root: Text<'_>, kind: &str, ids: Option<Ids>, thing: Text<'_>) -> Result<EventKey, Unkeyed> {
-        let instance = match root.required("$.instance") {
-            Ok(instance) => Some(instance),
+    fn key<'a>(
+        &self,
+        around: &Around<'a>,
+        kind: &'a str,
+        ids: Option<Ids>,
+        thing: Text<'a>,
+    ) -> Result<EventKey, Unkeyed> {
+        let instance = match &around.instance {
+            Ok(instance) => Some(instance.clone()),
             // The server's own error reports belong to no instance.
             Err(_) if kind == "error" => None,
-            Err(reason) => return Err(reason),
+            Err(reason) => return Err(reason.clone()),
         };
         let mut parts = vec![instance, Some(Cow::Borrowed(kind))];
-        match ids.and_then(|ids| ids(root, thing)) {
+        match ids.and_then(|ids| ids(around, thing)) {
             Some(ids) => parts.extend(ids),
             None => {
-                parts.push(Some(root.required("$.date_time")?));
+                parts.push(Some(around.date_time.clone()?));
                 let hash = thing.canonical_sha256().ok_or_else(|| Unkeyed::Part("$.data".to_owned()))?;
                 parts.push(Some(hash.into()));
             }
@@ -101,8 +108,15 @@ impl Provider for Evolution {
     }
 }
 
+/// What stands beside all things of a delivery. It is looked up once, not for each of them: a body can have many things
+/// and much beside them.
+struct Around<'a> {
+    instance: Result<Cow<'a, str>, Unkeyed>,
+    date_time: Result<Cow<'a, str>, Unkeyed>,
+}
+
 /// The parts after instance and event; `None` where the thing lacks what identifies it.
-type Ids = for<'a> fn(root: Text<'a>, thing: Text<'a>) -> Option<Vec<Option<Cow<'a, str>>>>;
+type Ids = for<'a> fn(around: &Around<'a>, thing: Text<'a>) -> Option<Vec<Option<Cow<'a, str>>>>;
 
 /// How the things in an event of this kind are identified; `None` where only the moment tells.
 fn ids_of(kind: &str) -> Option<Ids> {
@@ -132,9 +146,9 @@ fn ids_of(kind: &str) -> Option<Ids> {
             Some(vec![Some(one_of(deleted, &[id])??)])
         }),
         "call" => Some(|_, call| Some(vec![Some(one_of(call, &["$.id"])??), Some(one_of(call, &["$.status"])??)])),
-        "group-participants.update" => Some(|root, update| {
+        "group-participants.update" => Some(|around, update| {
             let (id, action) = (one_of(update, &["$.id"])??, one_of(update, &["$.action"])??);
-            let date_time = one_of(root, &["$.date_time"])??;
+            let date_time = around.date_time.clone().ok()?;
             Some(vec![Some(id), Some(action), Some(hash(update, "$.participants")?), Some(date_time)])
         }),
         _ => None,

@@ -15,6 +15,7 @@ use pingora::apps::HttpServerApp;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
 use pingora_proxy::HttpProxy;
+use prometheus::IntGauge;
 
 use super::answer::Own;
 use super::intake::{self, ByHead, Refusal};
@@ -53,6 +54,23 @@ impl Told {
     }
 }
 
+/// A request among those that its route has in flight, for as long as this lives.
+struct Counted(IntGauge);
+
+impl Counted {
+    fn in_flight(route: &ServedRoute) -> Self {
+        let gauge = route.metrics.in_flight.clone();
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// Does what may panic, and holds the panic.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
@@ -67,6 +85,13 @@ impl Door {
 
     /// Serves a connection to its end.
     pub(super) async fn serve(&self, stream: Stream) {
+        // Where a panic is not held closer to its cause, it ends the connection and nothing else.
+        if AssertUnwindSafe(self.serve_each(stream)).catch_unwind().await.is_err() {
+            self.core.metrics.panicked();
+        }
+    }
+
+    async fn serve_each(&self, stream: Stream) {
         let mut stopping = pin!(self.core.stopping());
         let mut first = true;
         let mut next = Some(HttpSession::new(stream));
@@ -107,6 +132,8 @@ impl Door {
     async fn take(&self, session: HttpSession) -> Option<HttpSession> {
         let core = &self.core;
         let arrived = Instant::now();
+        // From before it is asked whether the gateway is stopping until the answer is written: one that stops waits for it.
+        let _under = core.running.enter();
         // Nothing is claimed yet, and what a panic leaves behind is this request's alone.
         match guarded(|| intake::by_head(core, session.req_header(), || session.get_headers_raw_bytes())) {
             Ok(ByHead::Pass(route)) => Box::pin(self.pass(session, route, arrived)).await,
@@ -118,7 +145,6 @@ impl Door {
 
     /// Answers without having looked at the body.
     async fn answer_unread(&self, session: HttpSession, told: Told, arrived: Instant) -> Option<HttpSession> {
-        let _under = self.core.running.enter(None);
         let caller = Received::from(session, false).await?.caller;
         self.answer(caller, told, arrived).await
     }
@@ -126,8 +152,7 @@ impl Door {
     /// Takes a delivery to its answer.
     async fn deliver(&self, session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<HttpSession> {
         let core = &self.core;
-        // Held until the answer is written: a process that stops waits for it.
-        let _under = core.running.enter(Some(&route.metrics.in_flight));
+        let _in_flight = Counted::in_flight(&route);
         let (max_body, timeout) = (route.config.max_body, core.body_timeout);
         let (Received { head, caller }, body) = body::read(session, &core.budget, max_body, timeout).await?;
         let admitted = match body {
@@ -161,7 +186,7 @@ impl Door {
     /// Answers what is no request. Whatever comes after it on this connection would be read at the wrong place.
     async fn refuse(&self, session: HttpSession) {
         let arrived = Instant::now();
-        let _under = self.core.running.enter(None);
+        let _under = self.core.running.enter();
         let line = Line::unclaimed(DeliveryResult::BadRequest, Some("the head is not one of HTTP/1.1".to_owned()));
         let own = Own::new(400, "bad request");
         let sent = respond::write_last(session.into_inner(), &own, &line.label).await;
@@ -170,7 +195,7 @@ impl Door {
 
     /// Hands a request to pingora's proxy, which reads its head once more.
     async fn pass(&self, session: HttpSession, route: Arc<ServedRoute>, arrived: Instant) -> Option<HttpSession> {
-        let _under = self.core.running.enter(Some(&route.metrics.in_flight));
+        let _in_flight = Counted::in_flight(&route);
         let again = passing::unread(session, route, arrived).await?;
         let shutdown = self.core.running.watch();
         let (stream, settings) = self.passing.process_new_http(again, &shutdown).await?.consume();

@@ -81,7 +81,7 @@ pub(super) async fn forward(core: &Arc<Core>, incoming: &Incoming<'_>) -> (Reply
 }
 
 impl Run<'_> {
-    /// Takes a place at every key, and claims in one round trip those that nobody else in this process leads.
+    /// Takes a place at every key, and claims together those that nobody else in this process leads.
     async fn claim(&self) -> Progress {
         let mut places: Vec<Option<Place>> = Vec::with_capacity(self.items.len());
         let mut findings = vec![Finding::Unkeyed; self.items.len()];

@@ -47,7 +47,7 @@ impl OpenClaims {
         Self { store, metrics, log_keys, token: Token::fresh(), terms, held: Mutex::default(), promotes }
     }
 
-    /// Claims `keys` in one round trip, and holds what it got.
+    /// Claims `keys` together, and holds what it got.
     pub(super) async fn claim(&self, keys: &[EventKey]) -> Vec<Result<Found, StoreError>> {
         let sent = Instant::now();
         let found = self.store.claim(keys, &self.token, self.terms).await;

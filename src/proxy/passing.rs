@@ -1,6 +1,6 @@
 //! What is streamed through without a claim: handshakes, probes, passed methods, and routes that deduplicate nothing.
 //!
-//! Here pingora's proxy does everything: it streams both ways, and gives up when either side does.
+//! Here pingora's proxy does everything: it streams both ways, and gives up when either side cannot be written to.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use prometheus::IntGauge;
 use tokio::sync::{Notify, watch};
 
 use super::Core;
@@ -16,22 +15,16 @@ pub(super) struct Running {
 }
 
 /// Something that is under way, for as long as this lives.
-pub(super) struct Under {
-    running: Arc<Running>,
-    gauge: Option<IntGauge>,
-}
+pub(super) struct Under(Arc<Running>);
 
 impl Running {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { count: AtomicUsize::new(0), idle: Notify::new(), stopping: watch::Sender::new(false) })
     }
 
-    pub(super) fn enter(self: &Arc<Self>, gauge: Option<&IntGauge>) -> Under {
+    pub(super) fn enter(self: &Arc<Self>) -> Under {
         self.count.fetch_add(1, Ordering::AcqRel);
-        if let Some(gauge) = gauge {
-            gauge.inc();
-        }
-        Under { running: Arc::clone(self), gauge: gauge.cloned() }
+        Under(Arc::clone(self))
     }
 
     /// Becomes true when the gateway is stopping.
@@ -63,11 +56,8 @@ impl Running {
 
 impl Drop for Under {
     fn drop(&mut self) {
-        if let Some(gauge) = &self.gauge {
-            gauge.dec();
-        }
-        if self.running.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.running.idle.notify_waiters();
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
         }
     }
 }

@@ -64,7 +64,7 @@ impl Settler {
 
     async fn record(&self, claims: &OpenClaims, keys: &[EventKey], leads: Vec<Lead>, record: Record) {
         let window = claims.terms.window;
-        let mut leads: Vec<Lead> = leads.into_iter().map(|lead| lead.told(Ended::Done(record))).collect();
+        let leads: Vec<Lead> = leads.into_iter().map(|lead| lead.told(Ended::Done(record))).collect();
         // What is not held was sent without the store's answer: its provider does not wait for that store again.
         let (held, unheld): (Vec<_>, Vec<_>) =
             keys.iter().map(|key| (key.clone(), record, window)).partition(|(key, _, _)| claims.holds(key));
@@ -74,14 +74,13 @@ impl Settler {
             warn!(key = %shown(self.log_keys, &key), %error, "a delivered event is not recorded yet");
             Some(key)
         });
-        let open: Vec<Pending> = failed
-            .chain(unheld.into_iter().map(|(key, ..)| key))
-            .map(|key| {
-                let led = leads.iter().position(|lead| *lead.key() == key);
-                Pending::Done { lead: led.map(|index| leads.swap_remove(index)), key, record, window }
-            })
-            .collect();
-        self.unsettled.take_over(open);
+        let open: Vec<EventKey> = failed.chain(unheld.into_iter().map(|(key, ..)| key)).collect();
+        if open.is_empty() {
+            return;
+        }
+        let mut leads: HashMap<EventKey, Lead> = leads.into_iter().map(|lead| (lead.key().clone(), lead)).collect();
+        let pending = |key: EventKey| Pending::Done { lead: leads.remove(&key), key, record, window };
+        self.unsettled.take_over(open.into_iter().map(pending));
     }
 
     async fn record_unknown(&self, claims: &OpenClaims, keys: &[EventKey], record: Record) {

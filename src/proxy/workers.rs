@@ -4,6 +4,7 @@
 //! the thread that serves it, so that nothing it waits for comes from another thread: waking one costs more than most
 //! of what it is woken for (measured: a third of a delivery's whole cost on two threads).
 
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -111,6 +112,8 @@ impl Service for Workers {
                         worker.take(connection);
                     }
                 }
+                // It ended before it was accepted.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     warn!(%error, "no connection could be accepted");
                     tokio::time::sleep(BREATH).await;

@@ -2,7 +2,8 @@
 //!
 //! Deliveries that are deduplicated do not travel pingora-proxy's own upstream path: it gives up when the provider
 //! hangs up, keeps no more than 64 KiB of a body it has read, and does not tell what was written. Here a request is
-//! sent whole, over pingora's connector and HTTP/1 session, and every end has one of four outcomes.
+//! sent whole, over a connection of our own (pingora's connector makes those with TLS), pingora's HTTP/1 session reads
+//! the answer, and every end has one of four outcomes.
 
 mod addresses;
 mod answer;

@@ -9,7 +9,8 @@
 //! time, or when the server says that another one should be asked. The next operation opens a new one; while an
 //! attempt has just failed, operations fail at once instead of knocking again.
 
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::redis::aio::MultiplexedConnection;
@@ -41,6 +42,8 @@ pub(super) struct Connector {
     places: ThreadLocal<Arc<Place>>,
     /// How the last attempt failed, on whatever thread; the first that succeeds tells them all.
     failed: std::sync::Mutex<Option<(Instant, StoreError)>>,
+    /// Raised when a connection is given up: those of the other threads lead to the same server and are replaced too.
+    generation: AtomicU64,
 }
 
 /// Where a thread's connection is.
@@ -55,7 +58,7 @@ struct Place {
 pub(super) struct Link {
     wire: Wire,
     opened: Instant,
-    place: Weak<Place>,
+    generation: u64,
 }
 
 /// Why there is no connection.
@@ -90,6 +93,7 @@ impl Connector {
             witness: Witness::new(metrics),
             places: ThreadLocal::new(),
             failed: std::sync::Mutex::default(),
+            generation: AtomicU64::new(0),
         })
     }
 
@@ -120,7 +124,7 @@ impl Connector {
     /// This thread's connection, opened if there is none.
     pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, StoreError> {
         let place = self.places.get_or_default();
-        if let Some(link) = place.current.load_full() {
+        if let Some(link) = self.trusted(place) {
             return Ok(link);
         }
         // A task of its own: an attempt gets its whole time and leaves its mark, even if who asked has given up.
@@ -149,7 +153,13 @@ impl Connector {
     /// Asks the server anew whether it is durable.
     pub(super) async fn inspect(&self, link: &Arc<Link>) -> Result<Option<bool>, StoreError> {
         let replies = self.trip(link, &Commands::One(cmd("INFO"))).await?;
-        Ok(self.durability.learn(&Report::read(replies.as_slice().first().and_then(text))))
+        let report = Report::read(replies.as_slice().first().and_then(text));
+        // A server that was demoted is no longer the one that claims go to, and a thread that only asks how it is would
+        // not be told so by a refused write.
+        if report.is_replica && link.opened.elapsed() >= BACK_OFF {
+            self.give_up(link);
+        }
+        Ok(self.durability.learn(&report))
     }
 
     /// Sends all commands in one write and answers with one reply for each, some of which may be errors. If the
@@ -190,27 +200,40 @@ impl Connector {
                 let elsewhere = |reply| matches!(code(reply), Some("READONLY" | "LOADING" | "MASTERDOWN" | "NOAUTH"));
                 // A server that stays that way must not be connected to anew with every operation.
                 if replies.as_slice().iter().any(elsewhere) && link.opened.elapsed() >= BACK_OFF {
-                    give_up(link);
+                    self.give_up(link);
                 }
                 Ok(replies)
             }
             Ok(replies) => {
-                give_up(link);
+                self.give_up(link);
                 let counts = format!("{} replies to {} commands", replies.as_slice().len(), commands.len());
                 Err(StoreError::Unreachable(counts))
             }
             Err(error) => {
-                give_up(link);
+                self.give_up(link);
                 Err(unavailable(&error))
             }
         }
     }
 
+    /// The place's connection, unless it, or another one of its time, was given up.
+    fn trusted(&self, place: &Place) -> Option<Arc<Link>> {
+        place.current.load_full().filter(|link| link.generation == self.generation.load(Ordering::Acquire))
+    }
+
+    /// The next operation of each thread opens another one.
+    fn give_up(&self, link: &Link) {
+        let next = link.generation + 1;
+        // Whoever gives up another one of the same time changes nothing.
+        let _ = self.generation.compare_exchange(link.generation, next, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
     async fn replace(&self, place: &Arc<Place>) -> Result<Arc<Link>, StoreError> {
         let _connecting = place.connecting.lock().await;
-        if let Some(link) = place.current.load_full() {
+        if let Some(link) = self.trusted(place) {
             return Ok(link);
         }
+        let generation = self.generation.load(Ordering::Acquire);
         if let Some((at, error)) = &*self.failed()
             && at.elapsed() < BACK_OFF
         {
@@ -219,7 +242,7 @@ impl Connector {
         let error = match self.connect_in_time().await {
             Ok((wire, report)) => {
                 self.durability.learn(&report);
-                let link = Arc::new(Link { wire, opened: Instant::now(), place: Arc::downgrade(place) });
+                let link = Arc::new(Link { wire, opened: Instant::now(), generation });
                 place.current.store(Some(Arc::clone(&link)));
                 *self.failed() = None;
                 return Ok(link);
@@ -282,15 +305,8 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         // A caller may go for reasons of its own, soon; a time-out comes after the whole time or most of it.
         if !self.answered && self.since.elapsed() >= self.connector.timeout / 2 {
-            give_up(self.link);
+            self.connector.give_up(self.link);
         }
-    }
-}
-
-/// The next operation of its thread opens another one.
-fn give_up(link: &Arc<Link>) {
-    if let Some(place) = link.place.upgrade() {
-        place.current.compare_and_swap(link, None);
     }
 }
 

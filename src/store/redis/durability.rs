@@ -62,6 +62,8 @@ pub(super) struct Report {
     pub(super) faults: Vec<Fault>,
     /// Whether it told enough to prove that it keeps everything.
     pub(super) complete: bool,
+    /// Whether it follows another server, and takes no writes.
+    pub(super) is_replica: bool,
 }
 
 impl Report {
@@ -94,7 +96,7 @@ impl Report {
             faults.push(Fault::Evicts(policy.to_owned()));
         }
         let complete = append_only.is_some() && (memory_limit == Some("0") || policy.is_some());
-        Self { too_old, faults, complete }
+        Self { too_old, faults, complete, is_replica: value("role") == Some("slave") }
     }
 
     /// All faults in one line, each with its way out.

@@ -33,6 +33,9 @@ use crate::metrics::Metrics;
 /// From this many keys on, a look comes before the claims.
 const LARGE: usize = 32;
 
+/// Redis does nothing else while it reads so many keys.
+const READ_AT_ONCE: usize = 500;
+
 /// How often a key that changes under a person's hand is looked at anew before the person is told.
 const FORGET_ATTEMPTS: usize = 5;
 
@@ -106,9 +109,10 @@ impl RedisStore {
 
     /// Claims what is not done. Whatever happens between the look and the claim, the claim is what decides.
     async fn claim_many(&self, keys: &[EventKey], token: &Token, terms: Terms) -> Vec<Result<Found, StoreError>> {
-        let look = Commands::One(self.keys().read_all(keys));
-        let done = match self.ask(&look, Needs::Any).await {
-            Ok(replies) => replies.as_slice().first().map(done).unwrap_or_default(),
+        let pieces = keys.chunks(READ_AT_ONCE);
+        let look: Commands = pieces.clone().map(|keys| self.keys().read_all(keys)).collect();
+        let done: Vec<Option<Record>> = match self.ask(&look, Needs::Durable).await {
+            Ok(replies) => pieces.zip(replies.as_slice()).flat_map(|(keys, reply)| done(reply, keys.len())).collect(),
             Err(error) => return repeated(&error, keys.len()),
         };
         let record = |index: usize| done.get(index).copied().flatten();

@@ -29,9 +29,12 @@ pub(super) fn attempt(reply: &Reply, token: &Token) -> Attempt {
     }
 }
 
-/// Which of the keys that were read together are done, in their order. What is not sure is left to a claim.
-pub(super) fn done(reply: &Reply) -> Vec<Option<Record>> {
-    let Reply::Array(values) = reply else { return Vec::new() };
+/// Which of so many keys that were read together are done, in their order. What is not sure is left to a claim.
+pub(super) fn done(reply: &Reply, keys: usize) -> Vec<Option<Record>> {
+    let values: &[Reply] = match reply {
+        Reply::Array(values) if values.len() == keys => values,
+        _ => return vec![None; keys],
+    };
     let done = |value: &Reply| match Value::read(text(value)?) {
         Ok(Value::Done(record)) => Some(record),
         _ => None,

@@ -1,8 +1,8 @@
 //! How a connection to Redis is opened, and how commands leave on it.
 //!
-//! Whoever sends a command wakes the connection's task, which tokio then runs next: left to itself, it would write nearly
-//! every command by its own, and a write costs more than the command. So before it writes, the task lets those run that
-//! wait for their turn, and what they have to send leaves in the same write.
+//! Whoever sends a command wakes the connection's task, which runs before others that are about to send: left to itself, it
+//! would write nearly every command by its own, and a write costs more than the command. So before it writes, the task
+//! steps back once and lets those run that wait for their turn, and what they have to send leaves in the same write.
 
 use std::io;
 use std::pin::Pin;
@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, ConnectionAddr, RedisResult};
+use futures_util::future::select_ok;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
@@ -47,7 +48,12 @@ pub(super) async fn open(client: &Client) -> RedisResult<Wire> {
         let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         return Ok(Wire { connection, _task: None });
     };
-    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+    // A name may stand for several addresses, and the first may be one that never answers.
+    let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port)).await?.collect();
+    if addresses.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address").into());
+    }
+    let (stream, _) = select_ok(addresses.into_iter().map(|address| Box::pin(TcpStream::connect(address)))).await?;
     stream.set_nodelay(true)?;
     let gathering = Gathering { stream, gathered: false };
     let (connection, work) = MultiplexedConnection::new_with_config(info.redis_settings(), gathering, config).await?;

@@ -40,7 +40,7 @@ fn only_a_proven_reason_to_forget_is_a_fault() {
         let report = Report::read(Some(&info));
         assert_eq!((report.faults, report.complete), (faults, complete), "{case}");
     }
-    assert_eq!(Report::read(None), Report { too_old: None, faults: vec![], complete: false });
+    assert_eq!(Report::read(None), Report { too_old: None, faults: vec![], complete: false, is_replica: false });
 }
 
 #[test]
