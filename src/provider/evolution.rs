@@ -13,6 +13,7 @@
 //! event with neither the ids of its recipe nor a `date_time` has no key.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::time::SystemTime;
 
 use http::{HeaderName, HeaderValue};
@@ -42,8 +43,8 @@ impl Evolution {
         let nothing = Document::null();
         let data = root.get("data").unwrap_or_else(|| nothing.root());
         let ids = ids_of(&kind);
-        let around = Around { instance: root.required("$.instance"), date_time: root.required("$.date_time") };
-        let event = |thing: Text<'_>| Event {
+        let around = Around { root, instance: root.required("$.instance"), date_time: OnceCell::new() };
+        let event = |thing| Event {
             kind: Cow::Owned(kind.clone().into_owned()),
             key: self.key(&around, &kind, ids, thing),
             conversation: one_of(thing, &["$.key.remoteJid", "$.remoteJid"]).flatten().map(Cow::into_owned),
@@ -72,7 +73,7 @@ impl Evolution {
         match ids.and_then(|ids| ids(around, thing)) {
             Some(ids) => parts.extend(ids),
             None => {
-                parts.push(Some(around.date_time.clone()?));
+                parts.push(Some(around.date_time()?));
                 let hash = thing.canonical_sha256().ok_or_else(|| Unkeyed::Part("$.data".to_owned()))?;
                 parts.push(Some(hash.into()));
             }
@@ -111,8 +112,15 @@ impl Provider for Evolution {
 /// What stands beside all things of a delivery. It is looked up once, not for each of them: a body can have many things
 /// and much beside them.
 struct Around<'a> {
+    root: Text<'a>,
     instance: Result<Cow<'a, str>, Unkeyed>,
-    date_time: Result<Cow<'a, str>, Unkeyed>,
+    date_time: OnceCell<Result<Cow<'a, str>, Unkeyed>>,
+}
+
+impl<'a> Around<'a> {
+    fn date_time(&self) -> Result<Cow<'a, str>, Unkeyed> {
+        self.date_time.get_or_init(|| self.root.required("$.date_time")).clone()
+    }
 }
 
 /// The parts after instance and event; `None` where the thing lacks what identifies it.
@@ -148,7 +156,7 @@ fn ids_of(kind: &str) -> Option<Ids> {
         "call" => Some(|_, call| Some(vec![Some(one_of(call, &["$.id"])??), Some(one_of(call, &["$.status"])??)])),
         "group-participants.update" => Some(|around, update| {
             let (id, action) = (one_of(update, &["$.id"])??, one_of(update, &["$.action"])??);
-            let date_time = around.date_time.clone().ok()?;
+            let date_time = around.date_time().ok()?;
             Some(vec![Some(id), Some(action), Some(hash(update, "$.participants")?), Some(date_time)])
         }),
         _ => None,
