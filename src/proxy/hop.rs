@@ -7,6 +7,7 @@ use http::{HeaderMap, header};
 const OF_ONE_HOP: [&str; 7] =
     ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
 
+/// Fields that go on even where `Connection` names them, see [`nominated`].
 const STAYS: [&str; 2] = ["host", "content-length"];
 
 /// Whether a field stays behind. `nominated` are those that `Connection` names.
